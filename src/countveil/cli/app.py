@@ -21,6 +21,7 @@ from countveil.cli.fit_dynamic import fit_dynamic
 from countveil.cli.forecast import forecast
 from countveil.cli.import_reports import import_table
 from countveil.cli.join import join_releases
+from countveil.cli.look import look
 from countveil.cli.plan import plan_study
 from countveil.cli.plan_trend import plan_trend
 from countveil.cli.privatize import privatize_counts
@@ -49,6 +50,7 @@ app.command("export")(export)
 app.command("checklist")(checklist)
 app.command("browse")(browse)
 app.command("privatize")(privatize_counts)
+app.command("look")(look)
 app.command("import")(import_table)
 app.command("join")(join_releases)
 fit_app.command("dynamic")(fit_dynamic)

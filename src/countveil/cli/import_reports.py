@@ -36,7 +36,9 @@ def import_table(
     *,
     source: Annotated[
         str | None,
-        typer.Option(help="One line on who published the reports, and where [default: the name of the file]."),
+        typer.Option(
+            help="One line on who published the reports, and where [default: the name of the file]."
+        ),
     ] = None,
     mechanism: m.Kind = None,
     alpha: m.Alpha = None,
@@ -69,7 +71,8 @@ def import_table(
     row_labels: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN", help="Column that holds row labels, not reports; or several, separated by commas."
+            metavar="COLUMN",
+            help="Column that holds row labels, not reports; or several, separated by commas.",
         ),
     ] = None,
     file: FileOptions,
@@ -203,7 +206,9 @@ def import_table(
         stated = stated if by is None else by.of_sides(found.row_labels, found.column_labels)
         if found.cells is not None:
             stated = by_cell(stated, found.cells.intervals)
-        release = import_reports(found, stated, source, totals=[*families, *inside] or None, simulated=simulated)
+        release = import_reports(
+            found, stated, source, totals=[*families, *inside] or None, simulated=simulated
+        )
         read, flags, layout = found.cells, None, found.layout
     release.save(output)
     if layout is not None:

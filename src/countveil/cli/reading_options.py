@@ -22,7 +22,9 @@ class FileOptions(NamedTuple):
     ] = None
     thousands: Annotated[
         str | None,
-        typer.Option(metavar="MARK", help="Between groups of three digits: . , space or apostrophe [default: found]."),
+        typer.Option(
+            metavar="MARK", help="Between groups of three digits: . , space or apostrophe [default: found]."
+        ),
     ] = None
     decimal: Annotated[
         str | None, typer.Option(metavar="MARK", help="Before decimals: . or , [default: found].")
@@ -42,7 +44,9 @@ class FileOptions(NamedTuple):
         if separator is not None:
             separator = SEPARATORS.get(separator, separator)
             if len(separator) != 1:
-                raise ValueError(f"--separator must be {WORDS_OF_SEPARATORS}, or a character, got {separator!r:.40}")
+                raise ValueError(
+                    f"--separator must be {WORDS_OF_SEPARATORS}, or a character, got {separator!r:.40}"
+                )
         return Format(separator, self.encoding, self.thousands, self.decimal, self.skip, self.header_rows)
 
 

@@ -57,7 +57,9 @@ TotalsInTable = Annotated[
 ]
 TotalWords = Annotated[
     list[str] | None,
-    typer.Option("--total", metavar="WORD", help="A name of totals, in addition to Total, All and others; repeatable."),
+    typer.Option(
+        "--total", metavar="WORD", help="A name of totals, in addition to Total, All and others; repeatable."
+    ),
 ]
 WORDS = ("rows", "columns", "both", "table")
 IN_TABLE = ("use", "drop", "none")

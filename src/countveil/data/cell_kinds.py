@@ -78,7 +78,9 @@ class Cells(NamedTuple):
         """One line that accounts for every cell."""
         tally = self.tally()
         parts = [amount(tally[COUNT].total(), "count")]
-        parts += [f"{tally[INTERVAL].total():,} in intervals ({listed(tally[INTERVAL])})"] * bool(tally[INTERVAL])
+        parts += [f"{tally[INTERVAL].total():,} in intervals ({listed(tally[INTERVAL])})"] * bool(
+            tally[INTERVAL]
+        )
         parts.append(f"{tally[HIDDEN].total():,} hidden{bracketed(tally[HIDDEN])}")
         parts.append(f"{tally[MASKED].total():,} masked{bracketed(tally[MASKED])}")
         parts.append(f"{totals:,} in totals")
@@ -126,7 +128,9 @@ def read_cells(
     texts = [key for key in different if isinstance(key, str)]
     known = {word.strip() for word in (*words.absent, *words.missing, *words.zero)}
     try:
-        form = number_format([text for text in texts if text not in known], stated.thousands, stated.decimal, separator)
+        form = number_format(
+            [text for text in texts if text not in known], stated.thousands, stated.decimal, separator
+        )
         kinds = [kind_of(cell, words, form) for cell in different]
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
@@ -152,7 +156,9 @@ def is_number(cell: Any) -> bool:
     return isinstance(cell, int | float | np.number | np.bool_) and bool(cell == cell)
 
 
-def kind_of(cell: Any, words: Words, form: NumberFormat) -> tuple[int | None, float, tuple[float, float]] | None:
+def kind_of(
+    cell: Any, words: Words, form: NumberFormat
+) -> tuple[int | None, float, tuple[float, float]] | None:
     """(kind, None where it is blank; value; bounds) of a cell; None where it is nothing that is known."""
     none, nowhere = float("nan"), (float("nan"), float("nan"))
     if not isinstance(cell, str):

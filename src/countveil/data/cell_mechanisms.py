@@ -7,10 +7,7 @@ import numpy as np
 import pandas as pd
 
 from countveil.data.cell_kinds import HIDDEN, Cells, bracketed
-from countveil.privacy import mechanisms
-from countveil.privacy.mechanisms import Mechanism, Suppression, TopCoding
-
-Interval: Any = getattr(mechanisms, "Interval", None)
+from countveil.privacy.mechanisms import Interval, Mechanism, Suppression, TopCoding
 
 
 def interval_mechanism(low: float, high: float) -> Mechanism:
@@ -20,7 +17,7 @@ def interval_mechanism(low: float, high: float) -> Mechanism:
 
 def shows_counts(stated: Iterable[Mechanism]) -> bool:
     """Whether all numbers under these mechanisms are counts, so that totals next to them are exact."""
-    return all(isinstance(each, (Suppression, TopCoding, *([Interval] if Interval else []))) for each in stated)
+    return all(isinstance(each, Suppression | TopCoding | Interval) for each in stated)
 
 
 def mechanism_of_intervals(cells: Cells) -> Mechanism | None:

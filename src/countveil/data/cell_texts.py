@@ -80,7 +80,9 @@ def number_format(
             )
     if len(is_decimal) > 1:
         both = list(is_decimal.values())
-        raise ValueError(f"numbers must have one format, got {both[0]!r:.40} and {both[1]!r:.40}: state --decimal")
+        raise ValueError(
+            f"numbers must have one format, got {both[0]!r:.40} and {both[1]!r:.40}: state --decimal"
+        )
     point = next(iter(is_decimal), "," if "." in is_thousands else ".")
     return NumberFormat("".join(is_thousands) or None, point)
 

@@ -47,6 +47,8 @@ def read_counts(
     header: bool = True,
     row_labels: str | None = None,
     vocabulary: str | Path | None = None,
+    *,
+    with_totals: bool = False,
 ) -> CountTable:
     """Read a matrix of counts, one record per row, by the file's extension.
 
@@ -61,6 +63,7 @@ def read_counts(
     ``row_labels``, or else in the first one if its header cell is empty or none of its cells is a number.
 
     A column of a .csv with the name of a saved index is refused; one that looks like an index or an id is warned of.
+    Rows and columns that are totals of others are refused, unless there may be some (``with_totals``).
 
     Raises:
         FileNotFoundError: no such file.
@@ -82,16 +85,16 @@ def read_counts(
         raise ValueError(f"header and row labels must be given for a .csv only, got {path}")
     if table.values.ndim != 2:
         raise ValueError(f"{path} must hold a matrix (2 dimensions), got {table.values.ndim}")
-    if vocabulary is None:
-        refuse_totals(path, table.values, table.row_labels, table.column_labels)
-        return table
-    words = read_vocabulary(vocabulary)
-    if len(words) != table.values.shape[1]:
+    words = None if vocabulary is None else read_vocabulary(vocabulary)
+    if words is not None and len(words) != table.values.shape[1]:
         raise ValueError(
             f"{vocabulary} must name the {table.values.shape[1]} columns of {path}, got {len(words)} words"
         )
-    refuse_totals(path, table.values, table.row_labels, words)
-    return table._replace(column_labels=words)
+    if words is not None:
+        table = table._replace(column_labels=words)
+    if not with_totals:
+        refuse_totals(path, *table)
+    return table
 
 
 def read_vocabulary(path: str | Path) -> list[str]:

@@ -56,7 +56,11 @@ def labels_of_groups(values: Any) -> tuple[str, ...] | None:
 
 
 def without_margins(
-    table: ProtectedTable, row: str | None, column: str | None, of: str | None, mechanism: Mechanism | None = None
+    table: ProtectedTable,
+    row: str | None,
+    column: str | None,
+    of: str | None,
+    mechanism: Mechanism | None = None,
 ) -> tuple[ProtectedTable, list[Family]]:
     """A wide table without its row and column of totals, and those of ``of``: "rows", "columns" or "both".
 

@@ -41,7 +41,10 @@ class ProtectedTable(NamedTuple):
     def part(self, rows: np.ndarray, columns: np.ndarray) -> "ProtectedTable":
         """The rows and columns with True."""
         own = (self.row_labels, rows), (self.column_labels, columns)
-        labels = [None if names is None else [n for n, k in zip(names, kept, strict=True) if k] for names, kept in own]
+        labels = [
+            None if names is None else [n for n, k in zip(names, kept, strict=True) if k]
+            for names, kept in own
+        ]
         inside = self.values[rows][:, columns]
         if isinstance(inside, np.ma.MaskedArray) and not np.ma.is_masked(inside):
             inside = inside.data
@@ -107,7 +110,7 @@ def read_protected(
     if path.suffix.lower() not in TABLES or is_bag_of_words(path):
         if path.suffix.lower() == ".npy" and path.is_file():
             return ProtectedTable(read_array(path), None, None)
-        return ProtectedTable(*read_counts(path))
+        return ProtectedTable(*read_counts(path, with_totals=True))
     words.check()
     given = read_columns(path, stated, header)
     if is_eurostat(given.names):
@@ -116,7 +119,9 @@ def read_protected(
             f"{path} must be read by its axes, as a Eurostat table: --long '{axes}' --value {VALUE}, without the axes "
             "that have one level"
         )
-    names = given.names if given.names is not None else [str(place + 1) for place in range(len(given.columns))]
+    names = (
+        given.names if given.names is not None else [str(place + 1) for place in range(len(given.columns))]
+    )
     places = label_places(path, given, row_labels, (*words.absent, *words.missing, *words.zero))
     kept = [place for place in range(len(names)) if place not in places]
     if not kept:
@@ -126,7 +131,10 @@ def read_protected(
     )
     values, titles = cells.values, [names[place] for place in kept]
     check_columns(f"reports in {path}", titles if given.names else [], values, not places, ROW_LABELS)
-    labels = [" ".join(filter(None, parts)) for parts in zip(*(texts(given.columns[p]) for p in places), strict=True)]
+    labels = [
+        " ".join(filter(None, parts))
+        for parts in zip(*(texts(given.columns[p]) for p in places), strict=True)
+    ]
     masked = cells.masked
     return ProtectedTable(
         np.ma.masked_array(values, masked) if masked.any() else values,
@@ -157,7 +165,9 @@ def read_long(
     """
     path = Path(path)
     if path.suffix.lower() not in TABLES:
-        raise ValueError(f"{path} must be a {', '.join(TABLES[:-1])} or {TABLES[-1]} to have a row for each cell")
+        raise ValueError(
+            f"{path} must be a {', '.join(TABLES[:-1])} or {TABLES[-1]} to have a row for each cell"
+        )
     words.check()
     given = long_columns(path, stated)
     names = list(given.names or [])
@@ -220,7 +230,9 @@ def read_columns(path: Path, stated: Format, header: bool) -> Columns:
 def read_frame(path: Path, stated: Format = Format(header_rows=1)) -> pd.DataFrame:
     """The cells of a small file beside a table, with a header row: as text, or typed as a .parquet has them."""
     names, columns, _ = read_columns(path, stated, True)
-    typed = [column if isinstance(column, pd.Series) else pd.Series(column, dtype=object) for column in columns]
+    typed = [
+        column if isinstance(column, pd.Series) else pd.Series(column, dtype=object) for column in columns
+    ]
     frame = pd.concat(typed, axis=1)
     frame.columns = pd.Index(names or [])
     return frame

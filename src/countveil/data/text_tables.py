@@ -54,7 +54,9 @@ class Layout(NamedTuple):
     def describe(self) -> str:
         """One line, such as "semicolons between cells, cp1252, 2 lines above the table, 2 header rows"."""
         names = {separator: name for name, separator in SEPARATORS.items()}
-        parts = [] if self.separator is None else [f"{names.get(self.separator, repr(self.separator))}-separated"]
+        parts = (
+            [] if self.separator is None else [f"{names.get(self.separator, repr(self.separator))}-separated"]
+        )
         parts += [] if self.encoding is None else [self.encoding]
         parts += [f"sheet {self.sheets[0]!r}"] if self.sheets else []
         parts += [f"{len(self.sheets) - 1} more not read"] if len(self.sheets) > 1 else []
@@ -142,7 +144,9 @@ def decoded(path: Path, stated: str | None) -> tuple[str, str]:
         try:
             return content.decode(name), name
         except LookupError:
-            raise ValueError(f"--encoding must be one that Python knows, such as cp1252, got {name!r:.40}") from None
+            raise ValueError(
+                f"--encoding must be one that Python knows, such as cp1252, got {name!r:.40}"
+            ) from None
         except UnicodeDecodeError as error:
             if stated is not None or marked:
                 raise ValueError(
@@ -154,14 +158,20 @@ def decoded(path: Path, stated: str | None) -> tuple[str, str]:
     from charset_normalizer import from_bytes
 
     best = from_bytes(content[:SAMPLE]).best()
-    for name in (["cp1252"] if best is None else ["cp1252", best.encoding]):
+    for name in ["cp1252"] if best is None else ["cp1252", best.encoding]:
         try:
             text = content.decode(name)
         except UnicodeDecodeError:
             continue
-        if best is None or name == best.encoding or text[:1000] == content[:1000].decode(best.encoding, "replace"):
+        if (
+            best is None
+            or name == best.encoding
+            or text[:1000] == content[:1000].decode(best.encoding, "replace")
+        ):
             return text, name
-    raise ValueError(f"{path} must be text, got bytes of no known encoding: state one by --encoding, such as cp1252")
+    raise ValueError(
+        f"{path} must be text, got bytes of no known encoding: state one by --encoding, such as cp1252"
+    )
 
 
 def parsed(text: str, separator: str, strict: bool = True) -> list[list[str]]:
@@ -213,7 +223,9 @@ def rows_of_workbook(path: Path) -> tuple[list[list[Any]], tuple[str, ...]]:
     try:
         for sheet in book.worksheets:
             rows = [[cell_of(value) for value in row] for row in sheet.iter_rows(values_only=True)]
-            width = max((place + 1 for row in rows for place, cell in enumerate(row) if filled(cell)), default=0)
+            width = max(
+                (place + 1 for row in rows for place, cell in enumerate(row) if filled(cell)), default=0
+            )
             if width:
                 sheets[sheet.title] = [(row + [""] * width)[:width] for row in rows]
     finally:
@@ -246,7 +258,9 @@ def without_surroundings(
     for place in range(first, len(rows)):
         cells = [text_of(cell) for cell in rows[place] if filled(cell)]
         if len(cells) == 1 and width > 1 and RULE.fullmatch(cells[0]):
-            later = [row for row in rows[place:] if len(row) == width and width > 2 and sum(map(filled, row)) > 2]
+            later = [
+                row for row in rows[place:] if len(row) == width and width > 2 and sum(map(filled, row)) > 2
+            ]
             if later:
                 raise ValueError(
                     f"{path} must hold one table, got rows of {width} cells after a line {cells[0][:10]!r}: save each "
@@ -302,7 +316,7 @@ def is_note(row: Sequence[Any], width: int) -> bool:
         return width > 1 or not row
     if width > 1 and NOTE.match(cells[0]):
         return True
-    ragged = len(row) == 1 and width > 2 or (len(row) == 1 and width == 2 and len(cells[0]) > 40)
+    ragged = (len(row) == 1 and width > 2) or (len(row) == 1 and width == 2 and len(cells[0]) > 40)
     padded = len(row) == width and len(full) == 1 and bool(cells[0]) and len(cells[0]) > 60
     return width > 1 and (ragged or padded) and not is_numeric(cells[0])
 
@@ -339,7 +353,7 @@ def is_heading(above: Sequence[Any], row: Sequence[Any], below: Sequence[Sequenc
     cells = [text_of(cell) for cell in row[begin:]]
     names = [text_of(cell) for cell in above[1:]]
     merged = "" in names[begin - 1 :] or len(set(names)) < len(names)
-    if len(row) < 2 or (first == 0 and not merged) or "" in cells[-1:] and not merged:
+    if len(row) < 2 or (first == 0 and not merged) or ("" in cells[-1:] and not merged):
         return False
     if not all(TIMES.fullmatch(cell) or not is_numeric(cell) for cell in cells if cell) or not any(cells):
         return False

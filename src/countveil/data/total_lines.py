@@ -32,7 +32,8 @@ class TotalLine(NamedTuple):
     named: bool  # by its name, and not by its sums only
 
     def __str__(self) -> str:
-        return f"{self.label!r:.60}" + ("" if self.named else " (the sum of the others)")
+        label = repr(self.label)[:60] if self.label else "(empty)"
+        return label + ("" if self.named else " (the sum of the others)")
 
 
 def total_lines(values: Any, labels: Sequence[str] | None, words: Sequence[str] = ()) -> list[TotalLine]:
@@ -44,6 +45,7 @@ def total_lines(values: Any, labels: Sequence[str] | None, words: Sequence[str] 
     is shown by less than the smallest value shown for each of these.
     """
     n, named = values.shape[0], []
+    values = values.tocsr() if sp.issparse(values) else values
     sums = row_sums(values)
     if labels is not None:
         own = {word.strip().casefold() for word in words}
@@ -58,7 +60,7 @@ def total_lines(values: Any, labels: Sequence[str] | None, words: Sequence[str] 
     rest[named] = False
     found = [TotalLine(place, "" if labels is None else labels[place], True) for place in named]
     places = np.flatnonzero(rest)
-    for place in summed_rows(values if places.size == n else values.tocsr()[places] if sp.issparse(values) else values[places], sums[places]):
+    for place in summed_rows(values[places], sums[places]):
         label = f"number {places[place] + 1}" if labels is None else labels[places[place]]
         found.append(TotalLine(int(places[place]), label, False))
     return sorted(found)
@@ -85,8 +87,7 @@ def summed_rows(values: Any, sums: np.ndarray) -> list[int]:
         return []
     if sp.issparse(values):
         candidates = np.flatnonzero((2.0 * sums == sums.sum()) & (sums > 0))
-        rows = values.tocsr()
-        dense = {int(place): rows[[place]].toarray().ravel() for place in candidates}
+        dense = {int(place): values[[place]].toarray().ravel() for place in candidates}
         whole = np.asarray(values.sum(axis=0)).ravel().astype(float)
         hidden, step = np.zeros(whole.size), 0.0
     else:
@@ -116,7 +117,9 @@ def total_levels(
     found: dict[str, list[TotalLine]] = {}
     if prod(shape) > MOST_CELLS:
         for axis, (_, levels) in zip(axes, coded, strict=True):
-            own = [TotalLine(i, str(n), True) for i, n in enumerate(levels) if not n or parts_of(str(n)) & NAMES]
+            own = [
+                TotalLine(i, str(n), True) for i, n in enumerate(levels) if not n or parts_of(str(n)) & NAMES
+            ]
             found |= {axis: own} if own else {}
         return found
     table = np.full(shape, np.nan)
@@ -124,7 +127,9 @@ def total_levels(
     for place, (axis, (_, levels)) in enumerate(zip(axes, coded, strict=True)):
         names = [str(level) for level in levels]
         others = tuple(
-            [i for i, n in enumerate(map(str, other)) if n and not has_name(n)] if at != place else range(len(names))
+            [i for i, n in enumerate(map(str, other)) if n and not has_name(n)]
+            if at != place
+            else range(len(names))
             for at, (_, other) in enumerate(coded)
         )
         inner = table[np.ix_(*others)] if all(map(len, others)) else table
@@ -163,7 +168,8 @@ def refuse_totals(
     """
     if values.dtype.kind not in "iuf":
         return
-    values = values.tocsr() if sp.issparse(values) else np.asarray(values, dtype=np.float64)
+    if not sp.issparse(values):
+        values = np.asarray(values, dtype=np.float64)
     lines = [f"row {line}" for line in total_lines(values, row_labels)]
     lines += [f"column {line}" for line in total_lines(values.T, column_labels)]
     if lines:
