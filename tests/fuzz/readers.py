@@ -18,6 +18,7 @@ from countveil.cli.mechanism_tables import MechanismTable
 from countveil.cli.releases import check_imported, in_words, loaded
 from countveil.common.console import console
 from countveil.data import joined_files
+from countveil.data.cell_kinds import Words
 from countveil.data.io import read_counts, read_vocabulary
 from countveil.data.protected_files import read_protected
 from countveil.data.reports import observations_of
@@ -299,7 +300,7 @@ def protected() -> dict[str, bytes]:
 
 def read_protected_table(path: Path) -> None:
     """Read it with a word for what is absent, and one for what was never reported."""
-    read_protected(path, absent=["<10"], missing=["-3"])
+    read_protected(path, words=Words(("<10",), ("-3",)))
 
 
 def mechanism_tables() -> dict[str, bytes]:

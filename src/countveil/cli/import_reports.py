@@ -191,7 +191,8 @@ def import_table(
             frame, axes, value, stated, source, by=key, mask=kept.masked,
             background=left_out, totals=[*sums, *inside] or None, groups=groups, simulated=simulated,
         )  # fmt: skip
-        read, flags, layout = kept.cells, kept.flags, kept.layout
+        read: Cells | None = kept.cells
+        flags, layout = kept.flags, kept.layout
         n_cells = len(cells_.frame)
     else:
         with doubts_said():

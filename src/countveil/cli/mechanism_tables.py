@@ -11,7 +11,6 @@ import pandas as pd
 from countveil.cli.mechanism_options import KINDS, stated_mechanism
 from countveil.data.margins import SIDES
 from countveil.data.protected_files import read_frame
-from countveil.data.text_tables import TABLES
 from countveil.privacy.mechanisms import Mechanism
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
@@ -33,7 +32,7 @@ class MechanismTable:
         Raises:
             FileNotFoundError, ValueError: a file that cannot be read, other columns, or what is no mechanism.
         """
-        if path.suffix.lower() not in TABLES:
+        if path.suffix.lower() not in (".csv", ".tsv"):
             raise ValueError(f"{path} must be a .csv or .tsv with a mechanism in each row")
         frame = read_frame(path).fillna("")
         frame.columns = pd.Index([str(name).strip() for name in frame.columns])

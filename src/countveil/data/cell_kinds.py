@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from countveil.data.cell_texts import NumberFormat, interval_of, number_format, number_of
-from countveil.data.text_tables import Format, amount, text_of
+from countveil.data.text_tables import NOTHING_STATED, Format, amount, text_of
 
 BLANK = ("", "NA", "N/A", "NaN", "nan", "null", "None")
 """Cells that say nothing: masked next to words for hidden counts, and hidden counts themselves without any."""
@@ -34,6 +34,9 @@ class Words(NamedTuple):
                     raise ValueError(
                         f"{known[word]} and {option} must name different words, got {word!r} in both"
                     )
+
+
+NO_WORDS = Words()
 
 
 class Cells(NamedTuple):
@@ -104,7 +107,7 @@ def read_cells(
     columns: Sequence[Any],
     names: Sequence[str],
     words: Words,
-    stated: Format = Format(),
+    stated: Format = NOTHING_STATED,
     separator: str | None = None,
     blank: int | None = None,
 ) -> Cells:

@@ -23,28 +23,18 @@ from countveil.data.protected_files import (
     texts,
 )
 from countveil.data.published_formats import STATUSES, VALUE, beside_status
-from countveil.data.text_tables import TABLES, TIMES, Format, text_of
+from countveil.data.text_tables import NOTHING_STATED, TABLES, TIMES, Format, text_of
 from countveil.data.total_lines import total_levels, total_lines
 
 ABSENT = frozenset(
-    ("suppressed", "suppress", "redacted", "[redacted]", "hidden", "confidential", "x", "*", "**", "c", "s", "(s)", "#", "†", "<")
-)  # fmt: skip
+    (
+        *("suppressed", "suppress", "redacted", "[redacted]", "hidden", "confidential"),
+        *("x", "*", "**", "c", "s", "(s)", "#", "†"),
+    )
+)
 """What usually stands for a count that was hidden because of what it is, in lower case."""
 ZERO = frozenset(("-", "–", "—"))
-VALUES = (
-    "obs_value",
-    "value",
-    "values",
-    "count",
-    "counts",
-    "n",
-    "deaths",
-    "number",
-    "cases",
-    "total",
-    "anzahl",
-    "freq",
-)
+VALUES = ("obs_value", "value", "values", "count", "counts", "n", "deaths", "number", "cases", "anzahl")
 BELOW = (2, 3, 4, 5, 6, 7, 8, 10, 20, 30, 50, 100)
 """Below which agencies hide counts."""
 NOTES = ("notes", "status", "symbol", "flag", "flags", "footnotes")
@@ -76,7 +66,7 @@ class Look(NamedTuple):
         return shlex.join(["countveil", "import", str(self.path), "-o", output, *self.options])
 
 
-def look_at(path: Path, stated: Format = Format()) -> Look:
+def look_at(path: Path, stated: Format = NOTHING_STATED) -> Look:
     """Everything about a table in a .csv, .tsv, .txt, .xlsx or .parquet.
 
     Raises:
@@ -207,7 +197,9 @@ def is_of_labels(column: Sequence[str], n_rows: int) -> bool:
 
 def words_of(columns: Sequence[Any], form: NumberFormat, official: bool) -> Words:
     """What the words in cells may stand for, by what agencies usually mean."""
-    absent, missing, zero = [], [], []
+    absent: list[str] = []
+    missing: list[str] = []
+    zero: list[str] = []
     if official:
         return Words()
     texts_ = dict.fromkeys(text_of(cell) for column in columns for cell in column if isinstance(cell, str))

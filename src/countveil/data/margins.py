@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countveil.data.cell_kinds import Words, read_cells
+from countveil.data.cell_kinds import NO_WORDS, Words, read_cells
 from countveil.data.labels import Axis, texts_of
 from countveil.data.protected_files import ProtectedTable, read_frame
-from countveil.data.text_tables import Format
+from countveil.data.text_tables import NOTHING_STATED, Format
 from countveil.data.totals import axes_summed, checked_values, families_given, grouped, is_groups
 from countveil.laws.noise.reading import numbers_of, read_reports
 from countveil.privacy._totals import ReleasedTotals
@@ -237,7 +237,7 @@ def check_once(flat: NDArray[np.int64], frame: pd.DataFrame, keys: Sequence[str]
 
 
 def read_margin(
-    path: Path, value: str, words: Words = Words(), stated: Format = Format(), of: str | None = None
+    path: Path, value: str, words: Words = NO_WORDS, stated: Format = NOTHING_STATED, of: str | None = None
 ) -> pd.DataFrame:
     """A file of totals, a column called ``value`` and others with labels; with ``of``, labels and totals of that.
 

@@ -3,6 +3,7 @@
 import csv
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from countveil.data.array_files import check_npy
-from countveil.data.cell_kinds import BLANK, MASKED, Cells, Words, read_cells
+from countveil.data.cell_kinds import BLANK, MASKED, NO_WORDS, Cells, Words, read_cells
 from countveil.data.cell_texts import NumberFormat, interval_of
 from countveil.data.io import UNREADABLE, read_counts
 from countveil.data.published_formats import (
@@ -22,10 +23,11 @@ from countveil.data.published_formats import (
     long_of_eurostat,
     statuses_of,
 )
-from countveil.data.text_tables import TABLES, TIMES, Format, Layout, read_text_table, text_of
+from countveil.data.text_tables import NOTHING_STATED, TABLES, TIMES, Format, Layout, read_text_table, text_of
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy._index import check_columns
 
+ONE_HEADER = Format(header_rows=1)
 ROW_LABELS = "name its column with --row-labels, which needs a header row"
 
 
@@ -89,8 +91,8 @@ def read_protected(
     *,
     header: bool = True,
     row_labels: str | None = None,
-    words: Words = Words(),
-    stated: Format = Format(),
+    words: Words = NO_WORDS,
+    stated: Format = NOTHING_STATED,
 ) -> ProtectedTable:
     """Read a table of reports with a row for each record.
 
@@ -149,11 +151,11 @@ def read_long(
     path: str | Path,
     axes: Sequence[str],
     value: str,
-    words: Words = Words(),
+    words: Words = NO_WORDS,
     also: Sequence[str] = (),
     *,
     status: str | None = None,
-    stated: Format = Format(),
+    stated: Format = NOTHING_STATED,
 ) -> LongTable:
     """Read a table with a row for each cell: the columns of its axes, and ``also``, and of its reports.
 
@@ -192,7 +194,7 @@ def read_long(
     return LongTable(frame, flat, given.layout, flags)
 
 
-def long_columns(path: Path, stated: Format = Format()) -> Columns:
+def long_columns(path: Path, stated: Format = NOTHING_STATED) -> Columns:
     """The columns of a table with a row for each cell; those of a Eurostat .tsv by the names of SDMX-CSV."""
     given = read_columns(path, stated, True)
     if not is_eurostat(given.names):
@@ -227,7 +229,7 @@ def read_columns(path: Path, stated: Format, header: bool) -> Columns:
     return Columns(names_, [list(column) for column in zip(*rows, strict=True)], layout)
 
 
-def read_frame(path: Path, stated: Format = Format(header_rows=1)) -> pd.DataFrame:
+def read_frame(path: Path, stated: Format = ONE_HEADER) -> pd.DataFrame:
     """The cells of a small file beside a table, with a header row: as text, or typed as a .parquet has them."""
     names, columns, _ = read_columns(path, stated, True)
     typed = [
@@ -288,7 +290,7 @@ def label_places(path: Path, given: Columns, wanted: str | None, words: Sequence
 def are_years(cells: Sequence[str]) -> bool:
     """Whether three cells or more are years or other times, each later than the one before."""
     whole = [cell for cell in cells if TIMES.fullmatch(cell) and cell.isdigit()]
-    return len(whole) == len(cells) > 2 and all(a < b for a, b in zip(cells, cells[1:], strict=False))
+    return len(whole) == len(cells) > 2 and all(a < b for a, b in pairwise(cells))
 
 
 def are_repeated_intervals(cells: Sequence[str]) -> bool:

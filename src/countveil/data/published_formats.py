@@ -28,7 +28,7 @@ class Statuses(NamedTuple):
 
 def is_eurostat(names: Sequence[str] | None) -> bool:
     r"""Whether columns are those of a Eurostat .tsv, the first called such as ``freq,age,geo\TIME_PERIOD``."""
-    return bool(names) and "\\" in names[0] and len(names) > 1  # type: ignore[index]
+    return names is not None and len(names) > 1 and "\\" in names[0]
 
 
 def axes_of_eurostat(names: Sequence[str]) -> list[str]:

@@ -18,7 +18,7 @@ SAMPLE = 2**18  # characters by which the separator is chosen
 HEADER_ROWS = 4  # at most
 RULE = re.compile(r"[-_=*]{3,}")
 NOTE = re.compile(
-    r"([*†‡©]|\(c\)|(source|note|notes|footnote|footnotes|quelle|hinweis|anmerkung|copyright|dataset|suggested citation)\b)",
+    r"([*†‡©]|\(c\)|(source|(foot)?notes?|quelle|hinweis|anmerkung|copyright|dataset|suggested citation)\b)",
     re.IGNORECASE,
 )
 NUMERIC = re.compile(r"[+-]?[0-9][0-9.,' \u00a0\u202f]*")
@@ -39,6 +39,9 @@ class Format(NamedTuple):
     decimal: str | None = None
     skip: int | None = None
     header_rows: int | None = None
+
+
+NOTHING_STATED = Format()
 
 
 class Layout(NamedTuple):
@@ -79,7 +82,7 @@ def amount(n: int, thing: str) -> str:
     return f"{n:,} {thing}{'' if n == 1 else 's'}"
 
 
-def read_text_table(path: Path, stated: Format = Format(), header: bool = True) -> TextTable:
+def read_text_table(path: Path, stated: Format = NOTHING_STATED, header: bool = True) -> TextTable:
     """The table in a .csv, .tsv, .txt or .xlsx.
 
     ``header`` False is a file whose first row is a record, as is ``header_rows`` of 0. Two header rows or more become
@@ -298,7 +301,7 @@ def first_row(path: Path, rows: list[list[Any]], width: int, header: bool) -> in
         title = len(row) < width or (header and width > 1 and full == [0]) or not full
         if title and (width > 1 or not full):
             continue
-        before = next((line for line in reversed(rows[:place]) if any(map(filled, line))), [])
+        before: list[Any] = next((line for line in reversed(rows[:place]) if any(map(filled, line))), [])
         if width > 2 and len(before) == width - 1 and sum(map(filled, before)) > 1:
             raise ValueError(
                 f"{path} must have {width} cells in every row, got {len(before)} in row {place}: if these are names "

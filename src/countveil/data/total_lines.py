@@ -13,11 +13,46 @@ from countveil.data.labels import SEPARATOR
 
 NAMES = frozenset(
     (
-        "total", "totals", "all", "sum", "overall", "grand total", "subtotal", "sub-total", "both sexes", "all ages",
-        "insgesamt", "gesamt", "zusammen", "summe", "ensemble", "tous", "toutes", "totale", "totaal", "todos", "suma",
-        "totalt", "i alt", "yhteensä", "toplam", "razem", "ogółem", "celkem", "összesen", "всего", "итого", "合計", "总计",
+        *(
+            "total",
+            "totals",
+            "all",
+            "sum",
+            "overall",
+            "grand total",
+            "subtotal",
+            "sub-total",
+            "both sexes",
+            "all ages",
+        ),
+        *(
+            "insgesamt",
+            "gesamt",
+            "zusammen",
+            "summe",
+            "ensemble",
+            "tous",
+            "toutes",
+            "totale",
+            "totaal",
+            "todos",
+        ),
+        *(
+            "suma",
+            "totalt",
+            "i alt",
+            "yhteensä",
+            "toplam",
+            "razem",
+            "ogółem",
+            "celkem",
+            "всего",
+            "итого",
+            "合計",
+            "总计",
+        ),
     )
-)  # fmt: skip
+)
 """What agencies call totals, in lower case."""
 BEGINNINGS = re.compile(r"(total|all|gesamt|insgesamt)[ ,:(_-]", re.IGNORECASE)
 SURE = log(1000.0)  # of the evidence that sums are no coincidence
