@@ -55,7 +55,7 @@ FOOTERS = {
 }
 
 
-@pytest.mark.parametrize(("above", "below"), itertools.product(PREAMBLES, FOOTERS))
+@pytest.mark.parametrize(("above", "below"), list(itertools.product(PREAMBLES, FOOTERS)))
 def test_lines_around_the_table_are_left_out_and_counted(tmp_path, above, below):
     path = tmp_path / "t.csv"
     path.write_text(written(",", [*PREAMBLES[above], NAMES, *ROWS, *FOOTERS[below]]))
@@ -147,10 +147,8 @@ def test_a_workbook_is_read_by_its_types(tmp_path):
     found = read_text_table(tmp_path / "t.xlsx")
     assert found.names == ["place", "Male | 2019", "Male | 2020"]
     assert found.rows == [["Ada", 12, 1.021], ["Bo", "X", ""]]
-    assert (
-        found.layout.describe()
-        == "sheet 'Sheet', 1 more not read, 2 header rows, 1 line above the table left out, 1 line below the table left out"
-    )
+    around = "1 line above the table left out, 1 line below the table left out"
+    assert found.layout.describe() == f"sheet 'Sheet', 1 more not read, 2 header rows, {around}"
     (tmp_path / "u.xlsx").write_bytes(b"PK\x03\x04 broken")
     with pytest.raises(ValueError, match="must be a workbook"):
         read_text_table(tmp_path / "u.xlsx")

@@ -9,7 +9,20 @@ RNG = np.random.default_rng(7)
 COUNTS = RNG.poisson(RNG.gamma(2.0, 10.0, (8, 5))).astype(float)
 WITH_TOTAL = np.vstack([COUNTS, COUNTS.sum(axis=0)])
 LABELS = [f"place {i}" for i in range(8)]
-NAMES = ["Total", "All", "TOTAL", "insgesamt", "Gesamt", "Summe", "all ages", "Total, all causes", "Male | Total", "Grand total"]  # fmt: skip
+NAMES = [
+    *(
+        "Total",
+        "All",
+        "TOTAL",
+        "insgesamt",
+        "Gesamt",
+        "Summe",
+        "all ages",
+        "Total, all causes",
+        "Male | Total",
+    ),
+    "Grand total",
+]
 
 
 @pytest.mark.parametrize("name", NAMES)

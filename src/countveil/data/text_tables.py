@@ -1,5 +1,6 @@
 """Tables as people download them: encoding, separator, lines above and below the table, and header rows."""
 
+import contextlib
 import csv
 import io
 import re
@@ -53,6 +54,7 @@ class Layout(NamedTuple):
     header_rows: int
     footer: tuple[str, ...]
     sheets: tuple[str, ...] = ()  # of a workbook; the first one is read
+    guessed: bool = False  # the encoding
 
     def describe(self) -> str:
         """One line, such as "semicolons between cells, cp1252, 2 lines above the table, 2 header rows"."""
@@ -60,7 +62,7 @@ class Layout(NamedTuple):
         parts = (
             [] if self.separator is None else [f"{names.get(self.separator, repr(self.separator))}-separated"]
         )
-        parts += [] if self.encoding is None else [self.encoding]
+        parts += [] if self.encoding is None else [self.encoding + " (a guess)" * self.guessed]
         parts += [f"sheet {self.sheets[0]!r}"] if self.sheets else []
         parts += [f"{len(self.sheets) - 1} more not read"] if len(self.sheets) > 1 else []
         parts.append(amount(self.header_rows, "header row"))
@@ -109,7 +111,8 @@ def read_text_table(path: Path, stated: Format = NOTHING_STATED, header: bool = 
     if len(table) <= n_headers:
         wanted = "a header row and a row of reports" if header else "a row of reports"
         raise ValueError(f"{path} must hold {wanted} or more, got {len(table)} rows")
-    layout = Layout(separator, encoding, above, n_headers, below, sheets)
+    guessed = encoding is not None and stated.encoding is None and not encoding.startswith("utf")
+    layout = Layout(separator, encoding, above, n_headers, below, sheets, guessed)
     if not n_headers:
         return TextTable(None, table, layout)
     names = joined_names(table[:n_headers])
@@ -160,18 +163,12 @@ def decoded(path: Path, stated: str | None) -> tuple[str, str]:
         raise ValueError(f"{path} must hold a table as text, got bytes that are no text")
     from charset_normalizer import from_bytes
 
-    best = from_bytes(content[:SAMPLE]).best()
-    for name in ["cp1252"] if best is None else ["cp1252", best.encoding]:
-        try:
-            text = content.decode(name)
-        except UnicodeDecodeError:
-            continue
-        if (
-            best is None
-            or name == best.encoding
-            or text[:1000] == content[:1000].decode(best.encoding, "replace")
-        ):
-            return text, name
+    sample = content[:SAMPLE]
+    western, best = from_bytes(sample, cp_isolation=["cp1252"]).best(), from_bytes(sample).best()
+    found = western if best is None or (western is not None and western.chaos <= best.chaos) else best
+    if found is not None:
+        with contextlib.suppress(UnicodeDecodeError):
+            return content.decode(found.encoding), found.encoding
     raise ValueError(
         f"{path} must be text, got bytes of no known encoding: state one by --encoding, such as cp1252"
     )
