@@ -2,9 +2,11 @@
 
 import json
 import shlex
+from itertools import product
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import countveil as cv
@@ -26,7 +28,11 @@ def here(tmp_path, monkeypatch):
 
 def imported(name, *options):
     """(the release of a table, what the command printed)."""
-    found = run("import", TABLES / name, "-o", "r.npz", "--force", *options)
+    return run_import(TABLES / name, *options)
+
+
+def run_import(path, *options):
+    found = run("import", path, "-o", "r.npz", "--force", *options)
     return cv.Release.load("r.npz"), found.output
 
 
@@ -245,6 +251,52 @@ def test_look_prints_one_screen(here):
     assert "'Suppressed' in 42% of the cells, and no number from 1 to 11: counts of 1 to 9 hidden?" in lines
     assert lines[-1].startswith("  countveil import ")
     assert len(lines) < 15
+
+
+def test_a_column_of_statuses_says_why_a_number_is_missing(here):
+    """As Statistics Canada publishes tables: codes of places and series beside their names."""
+    lines = ["REF_DATE,GEO,DGUID,Cause,UOM,VECTOR,COORDINATE,VALUE,STATUS,SYMBOL"]
+    values = iter(["12", "", "0", "30", "", "11", "25", "14", "0", "17", "", "40"])
+    statuses = {1: "x", 4: "..", 6: "E", 10: "x"}
+    for number, (year, place, cause) in enumerate(product((2020, 2021), ("Ada", "Bo", "Cy"), "de")):
+        code = f"v{10 * 'ABC'.index(place[0]) + 'de'.index(cause)}"
+        lines.append(f"{year},{place},0{place[0]},{cause},Number,{code},{code}.1,{next(values)},"
+                     f"{statuses.get(number, '')},")  # fmt: skip
+    (here / "t.csv").write_text("\n".join(lines))
+    stated = (
+        "--long",
+        "REF_DATE,GEO,Cause",
+        "--value",
+        "VALUE",
+        *SUPPRESSION,
+        "--absent",
+        "x",
+        "--missing",
+        "..",
+    )
+    release, said = run_import(here / "t.csv", *stated, "--status", "STATUS")
+    expected = [[[12, NAN], [0, 30], [0, 11]], [[25, 14], [0, 17], [NAN, 40]]]
+    np.testing.assert_array_equal(release.reports, expected)
+    assert np.argwhere(release.mask).tolist() == [[0, 2, 0]]
+    assert "2 hidden (2 'x'), 1 masked (1 '..'), 0 in totals; flags left out: 1 'E'." in said
+    found = json.loads(run("look", "t.csv", "--json").stdout)
+    assert list(found["axes"]) == ["REF_DATE", "GEO", "Cause"]
+    run(*shlex.split(found["command"])[1:])
+    np.testing.assert_array_equal(cv.Release.load("t.npz").reports, expected)
+
+
+def test_other_files_hold_the_same_table(here):
+    """A workbook and a .parquet of hidden-as-zero/xblank.csv."""
+    frame = pd.read_csv(TABLES / "hidden-as-zero/xblank.csv", index_col=0)
+    stated = ("--mechanism", "suppression", "--below", "5", "--absent", "X")
+    expected, _ = imported("hidden-as-zero/xblank.csv", *stated)
+    frame.to_excel(here / "t.xlsx")
+    frame.reset_index(names="place").astype("string").to_parquet(here / "t.parquet")
+    for name in ("t.xlsx", "t.parquet"):
+        release, _ = run_import(here / name, *stated)
+        np.testing.assert_array_equal(release.reports, expected.reports)
+        np.testing.assert_array_equal(release.mask, expected.mask)
+        assert release.labels == expected.labels
 
 
 def test_zeros_that_may_be_hidden_counts_and_years_across(here):

@@ -3,12 +3,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from countveil.data.cell_kinds import HIDDEN, MASKED, Words, read_cells
+from countveil.data.cell_kinds import HIDDEN, MASKED, NO_WORDS, Words, read_cells
 
 PATH = Path("t.csv")
 
 
-def read(cells, words=Words(), **options):
+def read(cells, words=NO_WORDS, **options):
     return read_cells(PATH, [cells], ["n"], words, **options)
 
 

@@ -48,7 +48,11 @@ def test_why_a_cell_has_no_number(value, status, flag, cell, kind):
 def test_flags_of_numbers_are_counted():
     found = statuses_of(
         ["1", "2", "3", ""],
-        {"CONF_STATUS": ["F", "C", "", "C"], "OBS_FLAG": ["bp", "", "e", ""], "OBS_STATUS": ["A", "", "E", ""]},
+        {
+            "CONF_STATUS": ["F", "C", "", "C"],
+            "OBS_FLAG": ["bp", "", "e", ""],
+            "OBS_STATUS": ["A", "", "E", ""],
+        },
     )
     assert found.flags == {"b": 1, "p": 1, "C": 1, "e": 1, "E": 1}
     cells, flags = beside_status(["1", "", ""], ["E", "x", ""])

@@ -71,6 +71,10 @@ HEADERS = {
     "merged": ([["place", "Male", ""], ["", "2019", "2020"]], ["place", "Male | 2019", "Male | 2020"]),
     "merged above": ([["", "Male", ""], ["place", "2019", "2020"]], ["place", "Male | 2019", "Male | 2020"]),
     "text": ([["place", "Male", ""], ["", "fire", "theft"]], ["place", "Male | fire", "Male | theft"]),
+    "pandas": (
+        [["sex", "M", "M"], ["year", "2019", "2020"], ["place", "", ""]],
+        ["sex | year | place", "M | 2019", "M | 2020"],
+    ),
     "three": ([["", "x", "x"], ["", "Male", ""], ["", "2019", "2020"]], ["", "x | Male | 2019", "x | Male | 2020"]),
 }  # fmt: skip
 

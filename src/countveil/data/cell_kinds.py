@@ -121,7 +121,7 @@ def read_cells(
     """
     words.check()
     different: dict[Any, int] = {}
-    codes = np.empty((len(columns[0]), len(columns)), dtype=np.int64)
+    codes = np.empty((len(columns[0]), len(columns)), dtype=np.int32)
     for place, column in enumerate(columns):
         if isinstance(column, pd.Series):
             column = column.astype(object).where(column.notna(), None)

@@ -241,7 +241,7 @@ def suggested(
             f"All positive numbers are {lattice}: rounded? At random (random-rounding) or to the nearest (rounding)?"
         )
     if hidden:
-        words = ", ".join(repr(word) if word else "nothing" for word in list(hidden)[:3])
+        words = ", ".join(repr(word) if word else "Empty cells" for word in list(hidden)[:3])
         first = "1" if (shown == 0).any() else "0"
         below = least if least == 11 else max(each for each in BELOW if each <= max(least, 2))
         questions.append(

@@ -47,7 +47,8 @@ class ProtectedTable(NamedTuple):
             None if names is None else [n for n, k in zip(names, kept, strict=True) if k]
             for names, kept in own
         ]
-        inside = self.values[rows][:, columns]
+        values = self.values.tocsr() if hasattr(self.values, "tocsr") else self.values
+        inside = values[rows][:, columns]
         if isinstance(inside, np.ma.MaskedArray) and not np.ma.is_masked(inside):
             inside = inside.data
         cells = None if self.cells is None else self.cells._replace(code=self.cells.code[rows][:, columns])

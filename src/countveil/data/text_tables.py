@@ -343,7 +343,8 @@ def header_rows_of(rows: Sequence[Sequence[Any]]) -> int:
     n = 1
     while n < min(len(rows) - 1, HEADER_ROWS) and is_heading(rows[n - 1], rows[n], rows[n + 1 :]):
         n += 1
-    return n
+    index = n > 1 and len(rows) > n + 1 and filled(rows[n][0]) and not any(map(filled, rows[n][1:]))
+    return n + index  # pandas writes the name of the row labels below those of the columns
 
 
 def is_heading(above: Sequence[Any], row: Sequence[Any], below: Sequence[Sequence[Any]]) -> bool:
