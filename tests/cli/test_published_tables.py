@@ -185,6 +185,13 @@ def test_rounding_that_is_not_stated_is_warned_of(here, name, word):
     assert "warning: all positive numbers are multiples of 5" in said
     _, said = imported("suppress-then-round/midpoint6.csv", "--mechanism", "rounding", "--base", "3")
     assert "warning: all positive numbers are 3 above multiples of 6" in said
+    for table, rule in (
+        (f"suppress-then-round/{name}.csv", "suppression --below 8 then rounding --base 5"),
+        ("suppress-then-round/midpoint6.csv", "rounding-midpoint --base 6"),
+    ):
+        command = json.loads(run("look", TABLES / table, "--json").stdout)["command"]
+        assert rule in command.replace("'", "")
+        assert "warning" not in run(*shlex.split(command)[1:]).output
 
 
 @pytest.mark.parametrize(("name", "empty"), [("xblank", "empty"), ("xna", "'N/A'")])

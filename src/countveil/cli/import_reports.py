@@ -228,7 +228,8 @@ def warn_of(read: "Cells", words: "Words", release: "Release") -> None:
     unused = [word for word in (*words.absent, *words.missing, *words.zero) if word.strip() not in read.texts]
     if unused:
         say(f"warning: no cell is {', '.join(map(repr, unused))}, which the options name", err=True)
-    base = max((int(getattr(each, "base", 1)) for each in release.known_mechanisms), default=1)
+    rules = [rule for each in release.known_mechanisms for rule in getattr(each, "steps", (each,))]
+    base = max((int(getattr(rule, "base", 1)) for rule in rules), default=1)
     lattice = lattice_of(read.values, base)
     if lattice is not None:
         say(

@@ -235,35 +235,43 @@ def suggested(
     questions: list[str] = []
     positive = shown[shown > 0]
     least = int(positive.min()) if positive.size else 1
-    share = f"{100 * hidden.total() / n_cells:.0f}% of the cells"
+    rounding: list[str] = []
     if lattice is not None:
-        questions.append(
-            f"All positive numbers are {lattice}: rounded? At random (random-rounding) or to the nearest (rounding)?"
+        how = "midpoint" if 2 * lattice.offset == lattice.step else ""
+        kind = f"rounding-{how}" if how else "rounding" if hidden else "random-rounding"
+        rounding = [kind, "--base", str(lattice.step)]
+        ways = (
+            "to the middles of groups?"
+            if how
+            else "at random (random-rounding) or to the nearest (rounding)?"
         )
+        questions.append(f"All positive numbers are {lattice}: rounded {ways}")
+        if lattice.offset and not how:
+            rounding[-1] = str(gcd(lattice.step, lattice.offset))
     if hidden:
         words = ", ".join(repr(word) if word else "Empty cells" for word in list(hidden)[:3])
         first = "1" if (shown == 0).any() else "0"
         below = least if least == 11 else max(each for each in BELOW if each <= max(least, 2))
+        if lattice is not None:  # the smallest count that is rounded to the smallest number
+            below = max(least - lattice.step // 2, 2)
+        share = f"{100 * hidden.total() / n_cells:.0f}% of the cells"
         questions.append(
             f"{words} in {share}, and no number from {first} to {least - 1}: counts of {first} to {below - 1} hidden?"
         )
-        return questions, [
-            "--mechanism",
-            "suppression",
-            "--below",
-            str(below),
-            *(["--hides-zero"] * (first == "0")),
-        ]
+        rule = ["suppression", "--below", str(below), *(["--hides-zero"] * (first == "0"))]
+        if rounding:
+            return questions, ["--mechanism", " ".join([*rule, "then", *rounding])]
+        return questions, ["--mechanism", *rule]
+    if rounding and not intervals:
+        return questions, ["--mechanism", *rounding]
     if intervals:
         return questions, []
-    if lattice is not None:
-        return questions, ["--mechanism", "random-rounding", "--base", str(gcd(lattice.step, lattice.offset))]
     zeros = float((shown == 0).mean()) if shown.size else 0.0
     if least > 1 and zeros > MANY_ZEROS:
         questions.append(
             f"No number from 1 to {least - 1}, and {zeros:.0%} zeros: small counts written as 0?"
         )
-    if (shown.size and (shown != np.floor(shown)).any()) or (shown < 0).any():
+    if (shown != np.floor(shown)).any() or (shown < 0).any():
         questions.append("Some numbers are negative or not whole: noise? State it, with its parameter.")
         return questions, ["--mechanism", "gaussian", "--sigma", "SIGMA"]
     questions.append("No sign of rounding or hiding: are these the counts themselves?")
