@@ -250,16 +250,6 @@ def test_there_is_a_test_for_every_table():
         assert known or stem in ("years_across", "zeros"), name
 
 
-def test_look_prints_one_screen(here):
-    lines = run("look", TABLES / "wonder-txt/w.txt").stdout.splitlines()
-    assert "tab-separated, utf-8, 1 header row, 5 lines below the table left out" in lines[0]
-    assert "  County: 12 (County 00, ZZ, County 01, ZZ" in lines[1]
-    assert "Totals: Ten-Year Age Groups (empty)." in lines
-    assert "'Suppressed' in 42% of the cells, and no number from 1 to 11: counts of 1 to 9 hidden?" in lines
-    assert lines[-1].startswith("  countveil import ")
-    assert len(lines) < 15
-
-
 def test_a_column_of_statuses_says_why_a_number_is_missing(here):
     """As Statistics Canada publishes tables: codes of places and series beside their names."""
     lines = ["REF_DATE,GEO,DGUID,Cause,UOM,VECTOR,COORDINATE,VALUE,STATUS,SYMBOL"]
@@ -304,16 +294,6 @@ def test_other_files_hold_the_same_table(here):
         np.testing.assert_array_equal(release.reports, expected.reports)
         np.testing.assert_array_equal(release.mask, expected.mask)
         assert release.labels == expected.labels
-
-
-def test_zeros_that_may_be_hidden_counts_and_years_across(here):
-    assert (
-        "No number from 1 to 4, and 45% zeros: small counts written as 0?"
-        in run("look", TABLES / "hidden-as-zero/zeros.csv").stdout
-    )
-    found = json.loads(run("look", TABLES / "time-order/years_across.csv", "--json").stdout)
-    assert found["dates"] == ["columns"]
-    assert found["lattice"] == {"step": 3, "offset": 0}
 
 
 def test_an_owner_is_refused_without_a_count(here):

@@ -294,6 +294,10 @@ def protected() -> dict[str, bytes]:
     return {
         "wide.csv": b'county,a,b\nx,0.5,"<10"\ny,-3,\n',
         "wide.tsv": b"\ta\tb\nx\t0.5\t<10\ny\t-3\t\n",
+        "office.csv": "Titel\n;;männlich;\n;;2021;2022\n01;Süd;1 021;<5\n02;Nord;1-9;<10\n___\n(C)\n".encode(
+            "cp1252"
+        ),
+        "wonder.txt": b'"County"\t"n"\r\n"a"\t12\r\n"b"\t<10\r\n"---"\r\n"made up"\r\n',
         "wide.npy": _saved(lambda path: np.save(path, np.array([[np.nan, 0.5], [3, -2]])), "a.npy"),
     }
 
