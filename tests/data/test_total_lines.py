@@ -30,6 +30,10 @@ def test_totals_are_known_by_name(name):
     assert total_lines(WITH_TOTAL, [*LABELS, name]) == [TotalLine(8, name, True)]
 
 
+def test_a_table_of_nothing_but_totals_has_none():
+    assert total_lines(COUNTS[:1], ["Total"]) == []
+
+
 def test_names_that_are_stated_and_words_of_a_vocabulary():
     assert total_lines(WITH_TOTAL, [*LABELS, "City"], ["city"]) == [TotalLine(8, "City", True)]
     small = WITH_TOTAL.copy()

@@ -91,6 +91,7 @@ def total_lines(values: Any, labels: Sequence[str] | None, words: Sequence[str] 
         whole = sums[rest].sum()
         weighty = [p for p in called if SEPARATOR in labels[p] or not sums[p] or 2.0 * sums[p] >= whole]
         named = sorted(asked + weighty)
+        named = named if len(named) < n else []  # of nothing in the table
     rest = np.ones(n, bool)
     rest[named] = False
     found = [TotalLine(place, "" if labels is None else labels[place], True) for place in named]
