@@ -110,6 +110,7 @@ def test_what_is_stated_is_not_looked_for(tmp_path):
     [
         ("a,b\nrow1,1,2\nrow2,3,4\n", "if these are names of columns, add one for the row labels"),
         (",x,y\nr1,1,2\n---\n,x,y\nr1,1,2\n", "must hold one table"),
+        ("a,b\nr1,1\n---\nr2,2\n", "must hold one table"),
         (
             "a,b\n1\n2,3\n",
             "must have 2 cells in every row, got 1 in row 2: an absent report is an empty cell",

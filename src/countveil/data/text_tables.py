@@ -254,29 +254,36 @@ def without_surroundings(
     if not width:
         raise ValueError(f"{path} must hold a table, got no cells")
     first = skip if skip is not None else first_row(path, rows, width, header)
-    last = len(rows)
-    for place in range(first, len(rows)):
-        cells = [text_of(cell) for cell in rows[place] if filled(cell)]
-        if len(cells) == 1 and width > 1 and RULE.fullmatch(cells[0]):
-            later = [
-                row for row in rows[place:] if len(row) == width and width > 2 and sum(map(filled, row)) > 2
-            ]
-            if later:
-                raise ValueError(
-                    f"{path} must hold one table, got rows of {width} cells after a line {cells[0][:10]!r}: save each "
-                    "table as a file"
-                )
-            last = place
-            break
+    last = next((place for place in range(first, len(rows)) if is_rule(rows[place], width)), len(rows))
+    if any(is_record(row, width) for row in rows[last + 1 :]):
+        raise ValueError(
+            f"{path} must hold one table, got rows of {width} cells after a line of {text_of(rows[last][0])[:10]!r}: "
+            "save each table as a file"
+        )
     while last > first + 1 and is_note(rows[last - 1], width):
         last -= 1
-    lines = [" ".join(text_of(cell) for cell in row if filled(cell)) for row in rows]
-    kept = [row for row in rows[first:last] if row or width == 1]
     return (
-        tuple(line for line in lines[:first] if line),
-        kept,
-        tuple(line for line in lines[last:] if line),
+        as_lines(rows[:first]),
+        [row for row in rows[first:last] if row or width == 1],
+        as_lines(rows[last:]),
     )
+
+
+def as_lines(rows: Sequence[Sequence[Any]]) -> tuple[str, ...]:
+    """Rows as text, without empty ones."""
+    lines = (" ".join(text_of(cell) for cell in row if filled(cell)) for row in rows)
+    return tuple(line for line in lines if line)
+
+
+def is_rule(row: Sequence[Any], width: int) -> bool:
+    """Whether a row is a line such as ---, which ends a table."""
+    return width > 1 and bool(row) and bool(RULE.fullmatch(text_of(row[0]))) and not any(map(filled, row[1:]))
+
+
+def is_record(row: Sequence[Any], width: int) -> bool:
+    """Whether a row looks like one of the table, and not like a note."""
+    full = len(row) == width and sum(map(filled, row)) >= min(width, 3) and not NOTE.match(text_of(row[0]))
+    return full and any(map(is_numeric, row[1:]))
 
 
 def usual_width(rows: Sequence[Sequence[Any]]) -> int:
