@@ -54,7 +54,7 @@ def import_table(
     above: m.Above = None,
     noise: m.Noise = None,
     probabilities: m.Probabilities = None,
-    cells: CellOptions,
+    stands_for: CellOptions,
     mechanisms: Annotated[
         Path | None,
         typer.Option(
@@ -165,25 +165,25 @@ def import_table(
     from countveil.data.importing import import_long, import_reports
     from countveil.data.protected_files import read_long, read_protected
 
-    words, form = cells.read(), file.read()
+    words, form = stands_for.read(), file.read()
     source = table.name if source is None else source
     by = None if mechanisms is None else MechanismTable(mechanisms)
 
-    def of_intervals(found: Any) -> Any:
+    def of_intervals(read: Any) -> Any:
         """What is stated, or else what intervals say; raises ValueError where neither is there."""
         if stated is not None or by is not None:
             return stated
-        own = None if found.cells is None else mechanism_of_intervals(found.cells)
-        return m.stated_mechanism(mechanism, hides_zero, given) if own is None else own
+        ranges = None if read.cells is None else mechanism_of_intervals(read.cells)
+        return m.stated_mechanism(mechanism, hides_zero, given) if ranges is None else ranges
 
     if long is not None and value is not None:
         axes = [name.strip() for name in long.split(",")]
         sums, groups = stated_totals.beside_long(value, words, form)
         further = [*([] if by is None else [by.by]), *t.columns_named(sums, groups, [*axes, value])]
-        cells_ = read_long(table, axes, value, words, further, status=status, stated=form)
-        stated = of_intervals(cells_)
+        whole = read_long(table, axes, value, words, further, status=status, stated=form)
+        stated = of_intervals(whole)
         exact = shows_counts([stated] if by is None else [each for _, each in by.rows])
-        kept, inside = stated_totals.inside_long(table, cells_, axes, value, exact)
+        kept, inside = stated_totals.inside_long(table, whole, axes, value, exact)
         key = None if by is None else by.by
         stated = stated if by is None else by.of(kept.frame[by.by].tolist())
         frame, stated, key = by_row(kept.frame, stated, key, kept.cells.intervals)
@@ -193,7 +193,7 @@ def import_table(
         )  # fmt: skip
         read: Cells | None = kept.cells
         flags, layout = kept.flags, kept.layout
-        n_cells = len(cells_.frame)
+        n_cells = len(whole.frame)
     else:
         with doubts_said():
             found = read_protected(

@@ -33,48 +33,46 @@ def look(
     """
     from countveil.data.looking import look_at
 
-    found = look_at(table, file.read())
-    print_look(found)
+    seen = look_at(table, file.read())
+    print_look(seen)
     return {
-        "layout": found.layout,
-        "long": found.long,
-        "value": found.value,
-        "axes": found.axes,
-        "dates": found.times,
-        "other_columns": found.others,
-        "totals": found.totals,
-        "cells": found.n_cells,
-        "words": dict(found.words),
-        "numbers": int(found.shown.size),
-        "lattice": None if found.lattice is None else found.lattice._asdict(),
-        "questions": found.questions,
-        "command": found.command,
+        "layout": seen.layout,
+        "long": seen.long,
+        "value": seen.value,
+        "axes": seen.axes,
+        "dates": seen.times,
+        "other_columns": seen.others,
+        "totals": seen.totals,
+        "cells": seen.n_cells,
+        "words": dict(seen.words),
+        "numbers": int(seen.shown.size),
+        "lattice": None if seen.lattice is None else seen.lattice._asdict(),
+        "questions": seen.questions,
+        "command": seen.command,
     }
 
 
-def print_look(found: "Look") -> None:
+def print_look(seen: "Look") -> None:
     """The same for people."""
-    kind = (
-        "a row for each record" if found.long is None else f"a row for each cell, reports in {found.value!r}"
-    )
-    say(f"{found.path}: {found.layout}; {kind}.")
-    for axis, levels in found.axes.items():
-        dates = ", dates" if axis in found.times else ""
+    kind = "a row for each record" if seen.long is None else f"a row for each cell, reports in {seen.value!r}"
+    say(f"{seen.path}: {seen.layout}; {kind}.")
+    for axis, levels in seen.axes.items():
+        dates = ", dates" if axis in seen.times else ""
         say(
             f"  {axis}: {len(levels):,} ({', '.join(levels[:SHOWN])}{', ..' if len(levels) > SHOWN else ''}){dates}"
         )
-    if found.others:
-        say(f"  other columns: {', '.join(found.others)}")
-    shown = found.shown
+    if seen.others:
+        say(f"  other columns: {', '.join(seen.others)}")
+    shown = seen.shown
     between = (
         f", from {shown.min():g} to {shown.max():g}, {(shown == 0).mean():.0%} zeros" if shown.size else ""
     )
-    say(f"{found.n_cells:,} cells: {shown.size:,} numbers{between}.")
-    for word, times in found.words.most_common():
+    say(f"{seen.n_cells:,} cells: {shown.size:,} numbers{between}.")
+    for word, times in seen.words.most_common():
         say(f"  {word!r}: {times:,}" if word else f"  empty: {times:,}")
-    if found.totals:
-        say(f"Totals: {', '.join(found.totals)}.")
-    for question in found.questions:
+    if seen.totals:
+        say(f"Totals: {', '.join(seen.totals)}.")
+    for question in seen.questions:
         say(question)
     say("Check every option against what the publisher says, then run")
-    say(f"  {found.command}")
+    say(f"  {seen.command}")

@@ -71,11 +71,11 @@ class Cells(NamedTuple):
     def tally(self) -> list[Counter[str]]:
         """How often each text occurs, by kind."""
         times = np.bincount(self.code.ravel(), minlength=len(self.texts))
-        found: list[Counter[str]] = [Counter() for _ in NAMES]
+        times_by_kind: list[Counter[str]] = [Counter() for _ in NAMES]
         for text, kind, n in zip(self.texts, self.kind.tolist(), times.tolist(), strict=True):
             if n:
-                found[kind]["" if kind == COUNT else text] += n
-        return found
+                times_by_kind[kind]["" if kind == COUNT else text] += n
+        return times_by_kind
 
     def describe(self, totals: int = 0, flags: Counter[str] | None = None) -> str:
         """One line that accounts for every cell."""
@@ -125,9 +125,11 @@ def read_cells(
     for place, column in enumerate(columns):
         if isinstance(column, pd.Series):
             column = column.astype(object).where(column.notna(), None)
-        own, found = pd.factorize(np.fromiter(column, dtype=object, count=len(column)), use_na_sentinel=False)
-        keys = [cell if is_number(cell) else text_of(cell) for cell in found]
-        codes[:, place] = np.array([different.setdefault(key, len(different)) for key in keys])[own]
+        places, cells = pd.factorize(
+            np.fromiter(column, dtype=object, count=len(column)), use_na_sentinel=False
+        )
+        keys = [cell if is_number(cell) else text_of(cell) for cell in cells]
+        codes[:, place] = np.array([different.setdefault(key, len(different)) for key in keys])[places]
     texts = [key for key in different if isinstance(key, str)]
     known = {word.strip() for word in (*words.absent, *words.missing, *words.zero)}
     try:
@@ -166,8 +168,8 @@ def kind_of(
     none, nowhere = float("nan"), (float("nan"), float("nan"))
     if not isinstance(cell, str):
         return COUNT, float(cell), nowhere
-    for kind, own in ((HIDDEN, words.absent), (MASKED, words.missing), (COUNT, words.zero)):
-        if cell in {word.strip() for word in own}:
+    for kind, given in ((HIDDEN, words.absent), (MASKED, words.missing), (COUNT, words.zero)):
+        if cell in {word.strip() for word in given}:
             return kind, 0.0 if kind == COUNT else none, nowhere
     if cell in BLANK:
         return None, none, nowhere

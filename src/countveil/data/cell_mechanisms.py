@@ -43,18 +43,18 @@ def by_cell(stated: Any, bounds: np.ndarray) -> Any:
     inside = ~np.isnan(bounds[..., 0])
     if not inside.any():
         return stated
-    found = np.empty(bounds.shape[:-1], dtype=object)
+    mechanism = np.empty(bounds.shape[:-1], dtype=object)
     if isinstance(stated, Mechanism):
-        found.fill(stated)
+        mechanism.fill(stated)
     else:
-        found[...] = stated
+        mechanism[...] = stated
     for low, high in np.unique(bounds[inside], axis=0):
-        own = (bounds[..., 0] == low) & (bounds[..., 1] == high)
+        inside = (bounds[..., 0] == low) & (bounds[..., 1] == high)
         each = interval_mechanism(low, high)
-        for other in set(found[own]):
+        for other in set(mechanism[inside]):
             if not hides(other, low, high):
-                found[own & (found == other)] = each
-    return found
+                mechanism[inside & (mechanism == other)] = each
+    return mechanism
 
 
 def hides(mechanism: Mechanism, low: float, high: float) -> bool:
@@ -71,14 +71,14 @@ def by_row(
     """
     if np.isnan(bounds[:, 0]).all():
         return frame, stated, by
-    own = np.empty(len(frame), dtype=object)
+    by_cells = np.empty(len(frame), dtype=object)
     if by is None:
-        own.fill(stated)
+        by_cells.fill(stated)
     else:
-        own[:] = [stated[value] for value in frame[by].astype(str)]
-    own = by_cell(own, bounds)
+        by_cells[:] = [stated[value] for value in frame[by].astype(str)]
+    by_cells = by_cell(by_cells, bounds)
     numbers: dict[Mechanism, int] = {}
-    codes = [numbers.setdefault(each, len(numbers)) for each in own]
+    codes = [numbers.setdefault(each, len(numbers)) for each in by_cells]
     name = "mechanism of the cell"
     while name in frame.columns:
         name += "_"

@@ -108,8 +108,8 @@ def numbers_in(text: str) -> list[str]:
     body = _POWER.sub("", plain).lstrip("+-")
     if _MARKED.fullmatch(body):
         return [body]
-    found = next((form.fullmatch(plain) for form, _, _ in INTERVALS if form.fullmatch(plain)), None)
-    return [] if found is None else [part.strip() for part in found.groups()]
+    match = next((form.fullmatch(plain) for form, _, _ in INTERVALS if form.fullmatch(plain)), None)
+    return [] if match is None else [part.strip() for part in match.groups()]
 
 
 def number_of(text: str, form: NumberFormat) -> float | None:
@@ -118,10 +118,10 @@ def number_of(text: str, form: NumberFormat) -> float | None:
     groups = rf"[0-9]{{1,3}}(?:[{re.escape(form.thousands)}][0-9]{{3}})+|" if form.thousands else ""
     mark = re.escape(form.decimal)
     pattern = rf"([+-]?)(?:({groups}[0-9]+)(?:{mark}([0-9]*))?|{mark}([0-9]+))([eE][+-]?[0-9]{{1,3}})?"
-    found = re.fullmatch(pattern, plain, re.ASCII)
-    if found is None:
+    match = re.fullmatch(pattern, plain, re.ASCII)
+    if match is None:
         return None
-    sign, whole, decimals, only, power = found.groups()
+    sign, whole, decimals, only, power = match.groups()
     whole = re.sub("[^0-9]", "", whole or "") or "0"
     return float(f"{sign}{whole}.{decimals or only or '0'}{power or ''}")
 
@@ -134,10 +134,10 @@ def interval_of(text: str, form: NumberFormat) -> Interval | None:
     """
     plain = text.translate(_PLAIN).strip()
     for pattern, least, most in INTERVALS:
-        found = pattern.fullmatch(plain)
-        if found is None:
+        match = pattern.fullmatch(plain)
+        if match is None:
             continue
-        ends = [number_of(part, form) for part in found.groups()]
+        ends = [number_of(part, form) for part in match.groups()]
         if any(end is None or not end.is_integer() for end in ends):
             raise ValueError(f"intervals must have whole numbers as ends, got {text!r:.40}")
         whole = [int(end) for end in ends if end is not None]

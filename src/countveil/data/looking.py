@@ -103,8 +103,8 @@ def look_at(path: Path, stated: Format = NOTHING_STATED) -> Look:
         options += ["--thousands", str(stated.thousands)]
         form = NumberFormat(stated.thousands, "," if stated.thousands == "." else ".")
     words = words_of(body, form, value == VALUE)
-    for option, own in (("--absent", words.absent), ("--missing", words.missing), ("--zero", words.zero)):
-        options += [part for word in own for part in (option, word)]
+    for option, listed in (("--absent", words.absent), ("--missing", words.missing), ("--zero", words.zero)):
+        options += [part for word in listed for part in (option, word)]
     if value is not None:
         options += ["--long", ",".join(axes), "--value", value]
         long = read_long(path, axes, value, words, status=status, stated=stated)
@@ -120,8 +120,8 @@ def look_at(path: Path, stated: Format = NOTHING_STATED) -> Look:
     tally = cells.tally()
     known = shown[~np.isnan(shown)]
     lattice = lattice_of(known)
-    said, protection = suggested(known, tally[HIDDEN], bool(tally[INTERVAL]), lattice, cells.code.size)
-    questions += said
+    asked, protection = suggested(known, tally[HIDDEN], bool(tally[INTERVAL]), lattice, cells.code.size)
+    questions += asked
     if totals:
         questions.append(
             "Are these totals? --totals-in-table use keeps them as known totals, drop leaves them out."
@@ -130,7 +130,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED) -> Look:
     layout = "typed columns" if given.layout is None else given.layout.describe()
     return Look(
         path, layout, axes if value is not None else None, value, levels,
-        [axis for axis, own in levels.items() if len(own) > 1 and all(TIMES.fullmatch(name) for name in own)],
+        [axis for axis, names in levels.items() if len(names) > 1 and all(TIMES.fullmatch(name) for name in names)],
         others, totals, tally[INTERVAL] + tally[HIDDEN] + tally[MASKED], cells.code.size, known, lattice,
         [*options, *protection], questions,
     )  # fmt: skip
@@ -209,16 +209,16 @@ def words_of(columns: Sequence[Any], form: NumberFormat, official: bool) -> Word
                 continue
         except ValueError:
             pass
-        own = zero if text in ZERO else absent if text.casefold() in ABSENT else missing
-        own.append(text)
+        kind = zero if text in ZERO else absent if text.casefold() in ABSENT else missing
+        kind.append(text)
     return Words(tuple(absent), tuple(missing), tuple(zero))
 
 
 def totals_of_long(table: LongTable, axes: Sequence[str], value: str) -> list[str]:
     """The levels of a long table that may be totals."""
     values = np.where(table.masked, np.nan, table.frame[value].to_numpy())
-    found = total_levels(table.frame, axes, values)
-    return [f"{axis} {line}" for axis, lines in found.items() for line in lines]
+    totals = total_levels(table.frame, axes, values)
+    return [f"{axis} {line}" for axis, lines in totals.items() for line in lines]
 
 
 def totals_of_wide(table: ProtectedTable) -> list[str]:

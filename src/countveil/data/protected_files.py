@@ -42,10 +42,10 @@ class ProtectedTable(NamedTuple):
 
     def part(self, rows: np.ndarray, columns: np.ndarray) -> "ProtectedTable":
         """The rows and columns with True."""
-        own = (self.row_labels, rows), (self.column_labels, columns)
+        sides = (self.row_labels, rows), (self.column_labels, columns)
         labels = [
             None if names is None else [n for n, k in zip(names, kept, strict=True) if k]
-            for names, kept in own
+            for names, kept in sides
         ]
         values = self.values.tocsr() if hasattr(self.values, "tocsr") else self.values
         inside = values[rows][:, columns]
@@ -225,8 +225,8 @@ def read_columns(path: Path, stated: Format, header: bool) -> Columns:
     except (csv.Error, *UNREADABLE) as error:
         if isinstance(error, ValueError) and str(error).startswith((str(path), "--")):
             raise
-        said = " ".join(str(error).split())[:300]
-        raise ValueError(f"{path} must hold a table, got {type(error).__name__}: {said}") from error
+        reason = " ".join(str(error).split())[:300]
+        raise ValueError(f"{path} must hold a table, got {type(error).__name__}: {reason}") from error
     return Columns(names_, [list(column) for column in zip(*rows, strict=True)], layout)
 
 

@@ -46,7 +46,7 @@ def long_of_eurostat(
         ValueError: a row whose label has other axes than the header.
     """
     axes = axes_of_eurostat(names)
-    found: list[list[Any]] = []
+    cells: list[list[Any]] = []
     for number, row in enumerate(rows, start=1):
         labels = [label.strip() for label in text_of(row[0]).split(",")]
         if len(labels) != len(axes) - 1:
@@ -56,8 +56,8 @@ def long_of_eurostat(
         for time, cell in zip(names[1:], row[1:], strict=True):
             parts = _CELL.fullmatch(text_of(cell))
             value, flags = parts.groups() if parts else (text_of(cell), "")
-            found.append([*labels, time.strip(), value, flags])
-    return [*axes, VALUE, STATUSES[1]], found
+            cells.append([*labels, time.strip(), value, flags])
+    return [*axes, VALUE, STATUSES[1]], cells
 
 
 def statuses_of(values: Sequence[Any], columns: dict[str, Sequence[Any]]) -> Statuses:

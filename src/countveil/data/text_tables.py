@@ -165,10 +165,10 @@ def decoded(path: Path, stated: str | None) -> tuple[str, str]:
 
     sample = content[:SAMPLE]
     western, best = from_bytes(sample, cp_isolation=["cp1252"]).best(), from_bytes(sample).best()
-    found = western if best is None or (western is not None and western.chaos <= best.chaos) else best
-    if found is not None:
+    match = western if best is None or (western is not None and western.chaos <= best.chaos) else best
+    if match is not None:
         with contextlib.suppress(UnicodeDecodeError):
-            return content.decode(found.encoding), found.encoding
+            return content.decode(match.encoding), match.encoding
     raise ValueError(
         f"{path} must be text, got bytes of no known encoding: state one by --encoding, such as cp1252"
     )
@@ -187,7 +187,7 @@ def find_separator(text: str, ending: str) -> str:
     if len(text) > SAMPLE:
         sample = sample[: sample.rfind("\n") + 1] or sample
     usual = "\t" if ending == ".tsv" else ","
-    best, found = (0, 0, 0), usual
+    best, chosen = (0, 0, 0), usual
     for separator in SEPARATORS.values():
         try:
             rows = parsed(sample, separator, strict=False)
@@ -197,13 +197,13 @@ def find_separator(text: str, ending: str) -> str:
         if not lengths:
             continue
         width, times = lengths.most_common(1)[0]
-        own = [row for row in rows if len(row) == width]
-        score = sum(bool(NUMERIC.fullmatch(cell.strip())) for row in own for cell in row)
+        block = [row for row in rows if len(row) == width]
+        score = sum(bool(NUMERIC.fullmatch(cell.strip())) for row in block for cell in row)
         if separator == "\t" and 2 * times > sum(1 for row in rows if len(row) > 0 and len("".join(row)) > 3):
             return separator
         if (score, times, separator == usual) > best:
-            best, found = (score, times, separator == usual), separator
-    return found
+            best, chosen = (score, times, separator == usual), separator
+    return chosen
 
 
 def rows_of_workbook(path: Path) -> tuple[list[list[Any]], tuple[str, ...]]:

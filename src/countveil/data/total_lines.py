@@ -83,8 +83,8 @@ def total_lines(values: Any, labels: Sequence[str] | None, words: Sequence[str] 
     values = values.tocsr() if sp.issparse(values) else values
     sums = row_sums(values)
     if labels is not None:
-        own = {word.strip().casefold() for word in words}
-        asked = [place for place, label in enumerate(labels) if parts_of(label) & own]
+        stated = {word.strip().casefold() for word in words}
+        asked = [place for place, label in enumerate(labels) if parts_of(label) & stated]
         called = [place for place, label in enumerate(labels) if place not in asked and has_name(label)]
         rest = np.ones(n, bool)
         rest[asked + called] = False
@@ -94,12 +94,12 @@ def total_lines(values: Any, labels: Sequence[str] | None, words: Sequence[str] 
         named = named if len(named) < n else []  # of nothing in the table
     rest = np.ones(n, bool)
     rest[named] = False
-    found = [TotalLine(place, "" if labels is None else labels[place], True) for place in named]
+    totals = [TotalLine(place, "" if labels is None else labels[place], True) for place in named]
     places = np.flatnonzero(rest)
     for place in summed_rows(values[places], sums[places]):
         label = f"number {places[place] + 1}" if labels is None else labels[places[place]]
-        found.append(TotalLine(int(places[place]), label, False))
-    return sorted(found)
+        totals.append(TotalLine(int(places[place]), label, False))
+    return sorted(totals)
 
 
 def row_sums(values: Any) -> np.ndarray:
@@ -132,16 +132,16 @@ def summed_rows(values: Any, sums: np.ndarray) -> list[int]:
         step = float(positive.min()) if gone.any() and positive.size else 0.0
         whole, hidden = np.nansum(values, axis=0), gone.sum(axis=0)
         dense = {place: values[place] for place in np.flatnonzero(4.0 * sums > sums.sum()).tolist()}
-    found = []
-    for place, own in dense.items():
-        known = ~np.isnan(own)
-        gap, room = (2.0 * own - whole)[known], (hidden * step)[known]
+    totals = []
+    for place, row in dense.items():
+        known = ~np.isnan(row)
+        gap, room = (2.0 * row - whole)[known], (hidden * step)[known]
         if not known.any() or (gap < 0).any() or (gap > room).any():
             continue
-        evidence = np.maximum(np.log((own[known] + 1.0) / (room + 1.0)), 0.0)
+        evidence = np.maximum(np.log((row[known] + 1.0) / (room + 1.0)), 0.0)
         if (evidence > 0).sum() > 1 and evidence.sum() > SURE:
-            found.append(place)
-    return found
+            totals.append(place)
+    return totals
 
 
 def total_levels(
@@ -150,14 +150,14 @@ def total_levels(
     """The levels of every axis of a long table (rows,) that are totals, as ``total_lines`` says, or have no name."""
     coded = [pd.factorize(frame[axis]) for axis in axes]
     shape = tuple(len(levels) for _, levels in coded)
-    found: dict[str, list[TotalLine]] = {}
+    totals: dict[str, list[TotalLine]] = {}
     if prod(shape) > MOST_CELLS:
         for axis, (_, levels) in zip(axes, coded, strict=True):
-            own = [
+            named_levels = [
                 TotalLine(i, str(n), True) for i, n in enumerate(levels) if not n or parts_of(str(n)) & NAMES
             ]
-            found |= {axis: own} if own else {}
-        return found
+            totals |= {axis: named_levels} if named_levels else {}
+        return totals
     table = np.full(shape, np.nan)
     table[tuple(codes for codes, _ in coded)] = values
     for place, (axis, (_, levels)) in enumerate(zip(axes, coded, strict=True)):
@@ -177,8 +177,8 @@ def total_levels(
             for line in total_lines(by_level[rest], [names[i] for i in rest], words)
         ]
         if len(lines) + len(empty) < len(names) and (empty or lines):
-            found[axis] = sorted([*empty, *lines])
-    return found
+            totals[axis] = sorted([*empty, *lines])
+    return totals
 
 
 def split_levels(
