@@ -71,7 +71,7 @@ def test_parquet_without_its_reader_says_what_to_do(tmp_path, monkeypatch):
     (tmp_path / "t.parquet").write_bytes(b"columns")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "fastparquet", None)
-    with pytest.raises(ValueError, match=r"pyarrow, which is not installed: pip install"):
+    with pytest.raises(ValueError, match=r"pyarrow, which is not installed: pip install '.\[tables\]'"):
         read_protected(tmp_path / "t.parquet")
 
 

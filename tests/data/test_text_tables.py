@@ -1,4 +1,5 @@
 import itertools
+import sys
 
 import pytest
 
@@ -168,3 +169,9 @@ def test_cells_as_text():
         "",
         "",
     ]
+
+
+def test_a_workbook_without_its_reader_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(ValueError, match=r"openpyxl, which is not installed: pip install '.\[tables\]'"):
+        read_text_table(tmp_path / "t.xlsx")

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from countveil.common.extras import install
 from countveil.data.array_files import check_npy
 from countveil.data.cell_kinds import BLANK, MASKED, NO_WORDS, Cells, Words, read_cells
 from countveil.data.cell_texts import NumberFormat, interval_of
@@ -219,8 +220,7 @@ def read_columns(path: Path, stated: Format, header: bool) -> Columns:
         names_, rows, layout = read_text_table(path, stated, header)
     except ImportError as error:
         raise ValueError(
-            f'{path} must be read by pyarrow, which is not installed: pip install "countveil[tables]", or save it as '
-            ".csv"
+            f"{path} must be read by pyarrow, which is not installed: {install('tables')}, or save it as .csv"
         ) from error
     except (csv.Error, *UNREADABLE) as error:
         if isinstance(error, ValueError) and str(error).startswith((str(path), "--")):

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from countveil.common.extras import install
 from countveil.data.labels import SEPARATOR
 
 TEXT = (".csv", ".tsv", ".txt")
@@ -212,8 +213,7 @@ def rows_of_workbook(path: Path) -> tuple[list[list[Any]], tuple[str, ...]]:
         from openpyxl import load_workbook
     except ImportError as error:
         raise ValueError(
-            f'{path} must be read by openpyxl, which is not installed: pip install "countveil[tables]", or save it as '
-            ".csv"
+            f"{path} must be read by openpyxl, which is not installed: {install('tables')}, or save it as .csv"
         ) from error
     try:
         book = load_workbook(path, read_only=True, data_only=True)
