@@ -123,7 +123,7 @@ def test_missing_rows_of_a_long_table_have_to_be_explained(here):
 
 
 def test_a_column_of_numeric_ids_is_not_imported_without_a_word(here):
-    rows = [f"{1000 + 7 * i},{3 * (i % 3)},{3 * (i % 4)}" for i in range(12)]
+    rows = [f"{1000 + 7 * i},{4 + i % 3},{7 * (i % 4)}" for i in range(12)]
     (here / "ids.csv").write_text("\n".join(["county,a,b", *rows]))
     made = ("import", "ids.csv", "--mechanism", "top-coding", "--above", "100000", *SOURCE)
     said = " ".join(run(*made, "-o", "r.npz").stderr.split())

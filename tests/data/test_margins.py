@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 
 import countveil as cv
+from countveil.data.cell_kinds import Words
 from countveil.data.importing import check_again
-from countveil.data.io import CountTable
 from countveil.data.margins import known_totals, margin_of_frame, read_margin, without_margins
+from countveil.data.protected_files import ProtectedTable
 from countveil.data.reports import observations_of
 from tests.data.same import assert_same
 
@@ -18,7 +19,7 @@ ROWS, COLUMNS = list("abcd"), list("xyz")
 PUBLISHED = np.where((COUNTS > 0) & (COUNTS < 10), np.nan, COUNTS)
 FRAME = pd.DataFrame(PUBLISHED, ROWS, COLUMNS)
 MARGINS = np.vstack([np.column_stack([COUNTS, COUNTS.sum(1)]), [*COUNTS.sum(0), COUNTS.sum()]]).astype(float)
-WIDE = CountTable(MARGINS, [*ROWS[:2], "all", *ROWS[2:]], [*COLUMNS, "sum"])
+WIDE = ProtectedTable(MARGINS, [*ROWS[:2], "all", *ROWS[2:]], [*COLUMNS, "sum"])
 WIDE = WIDE._replace(values=MARGINS[[0, 1, 4, 2, 3]])
 
 
@@ -230,19 +231,19 @@ def test_totals_that_match_no_cells_are_refused_by_name(frame, rule):
 def test_files_of_totals(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("county,all\n b ,12\nc,Suppressed\n")
-    found = read_margin(path, "totals", ["Suppressed"], of="rows")
+    found = read_margin(path, "totals", Words(("Suppressed",)), of="rows")
     assert list(found.columns) == ["rows", "totals"]
     over, values, _ = margin_of_frame(found, ["rows", "columns"], (ROWS, COLUMNS), "totals", (4, 3))
     np.testing.assert_array_equal(values, [np.nan, 12, np.nan, np.nan])
     assert over == (1,)
     with pytest.raises(ValueError, match="one column 'n'"):
-        read_margin(path, "n", [])
-    assert len(read_margin(path, "totals", [], ["Suppressed"], "rows")) == 1
+        read_margin(path, "n")
+    assert len(read_margin(path, "totals", Words(missing=("Suppressed",)), of="rows")) == 1
     with pytest.raises(ValueError, match="must hold a total or more"):
-        read_margin(path, "totals", [], ["Suppressed", "12"], "rows")
+        read_margin(path, "totals", Words(missing=("Suppressed", "12")), of="rows")
     path.write_text("county,x,y\na,1,2\n")
     with pytest.raises(ValueError, match="two columns, labels and totals, got 3"):
-        read_margin(path, "totals", [], of="rows")
+        read_margin(path, "totals", of="rows")
 
 
 def test_import_long_takes_totals_of_some_axes():

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from countveil.data.cell_kinds import Words
 from countveil.data.protected_files import read_long, read_protected
 
 WIDE = 'county,old,young\nAda,12,"<10"\nBo,-3,\nCy,0.5,NA\n'
@@ -12,11 +13,14 @@ LONG = 'county,age,n\nAda,old,12\nAda, young,Suppressed\nBo,"old",30\n'
 
 def test_words_stand_for_counts_without_a_report(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text(WIDE)
-    found = read_protected(path, absent=["<10"])
-    np.testing.assert_array_equal(found.values, [[12, np.nan], [-3, np.nan], [0.5, np.nan]])
+    path.write_text(WIDE.replace("<10", "few"))
+    found = read_protected(path, words=Words(("few",)))
+    np.testing.assert_array_equal(found.values.data, [[12, np.nan], [-3, np.nan], [0.5, np.nan]])
+    assert found.values.mask.tolist() == [[False, False], [False, True], [False, True]]
     assert (found.row_labels, found.column_labels) == (["Ada", "Bo", "Cy"], ["old", "young"])
-    with pytest.raises(ValueError, match=r"--absent names .*, got '<10' in row 1, column 'young'"):
+    with pytest.raises(
+        ValueError, match=r"--absent .*, got 'few' in row 1, column 'young'.*`countveil look t.csv`"
+    ):
         read_protected(path)
 
 
@@ -43,10 +47,10 @@ def test_arrays_of_numpy_are_read(tmp_path):
 def test_long_tables_are_read(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(LONG)
-    found, missing = read_long(path, ["county", "age"], "n", ["Suppressed"])
-    assert not missing.any()
-    assert list(found["age"]) == ["old", "young", "old"]
-    np.testing.assert_array_equal(found["n"], [12, np.nan, 30])
+    found = read_long(path, ["county", "age"], "n", Words(("Suppressed",)))
+    assert not found.masked.any()
+    assert list(found.frame["age"]) == ["old", "young", "old"]
+    np.testing.assert_array_equal(found.frame["n"], [12, np.nan, 30])
     with pytest.raises(ValueError, match="one column 'year'"):
         read_long(path, ["county", "year"], "n")
 
@@ -59,14 +63,15 @@ def test_parquet_is_typed(tmp_path, monkeypatch, row_labels):
     found = read_protected(tmp_path / "t.parquet", row_labels=row_labels)
     np.testing.assert_array_equal(found.values, [[12], [np.nan]])
     assert found.row_labels == ["Ada", "Bo"]
-    np.testing.assert_array_equal(read_long(tmp_path / "t.parquet", ["county"], "n")[0]["n"], [12, np.nan])
+    long = read_long(tmp_path / "t.parquet", ["county"], "n")
+    np.testing.assert_array_equal(long.frame["n"], [12, np.nan])
 
 
 def test_parquet_without_its_reader_says_what_to_do(tmp_path, monkeypatch):
     (tmp_path / "t.parquet").write_bytes(b"columns")
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     monkeypatch.setitem(sys.modules, "fastparquet", None)
-    with pytest.raises(ValueError, match="pyarrow, which is not installed: save it as"):
+    with pytest.raises(ValueError, match=r"pyarrow, which is not installed: pip install '.\[tables\]'"):
         read_protected(tmp_path / "t.parquet")
 
 
@@ -106,9 +111,12 @@ def test_files_that_are_not_there(tmp_path):
 def test_hidden_counts_are_no_labels_and_short_rows_no_hidden_counts(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("x,y\n<10,15\n<10,20\n")
-    found = read_protected(path, absent=["<10"])
+    found = read_protected(path, words=Words(("<10",)))
     assert found.row_labels is None
     np.testing.assert_array_equal(found.values, [[np.nan, 15], [np.nan, 20]])
+    assert read_protected(path).cells.intervals[:, 0].tolist() == [[0, 9], [0, 9]]
+    path.write_text("age,y\n0-17,15\n18-64,20\n")
+    assert read_protected(path).row_labels == ["0-17", "18-64"]
     path.write_text(",x,y,z\nr1,10,20,30\n\nr2,30\n")
     with pytest.raises(ValueError, match="must have 4 cells in every row, got 2 in row 3"):
         read_protected(path)
@@ -118,18 +126,49 @@ def test_hidden_counts_are_no_labels_and_short_rows_no_hidden_counts(tmp_path):
 
 def test_words_for_cells_that_were_never_reported(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text("county,a,b\nAda,12,n/a\nBo,<10,\n")
-    found = read_protected(path, absent=["<10"], missing=["n/a"])
-    np.testing.assert_array_equal(found.values.mask, [[False, True], [False, False]])
+    path.write_text("county,a,b\nAda,12,n/a\nBo,few,\n")
+    few = Words(("few",), ("n/a",))
+    found = read_protected(path, words=few)
+    np.testing.assert_array_equal(found.values.mask, [[False, True], [False, True]])
     np.testing.assert_array_equal(found.values.data, [[12, np.nan], [np.nan, np.nan]])
-    empty = read_protected(path, absent=["<10"], missing=["n/a", ""])
-    np.testing.assert_array_equal(empty.values.mask, [[False, True], [False, True]])
-    assert not np.ma.isMaskedArray(read_protected(path, absent=["<10", "n/a"]).values)
+    stated = read_protected(path, words=Words(("few", ""), ("n/a",)))
+    np.testing.assert_array_equal(stated.values.mask, [[False, True], [False, False]])
+    assert not np.ma.isMaskedArray(read_protected(path, words=Words(("few", "n/a", ""))).values)
     with pytest.raises(ValueError, match="got 'n/a' in both"):
-        read_protected(path, absent=["n/a"], missing=[" n/a"])
+        read_protected(path, words=Words(("n/a",), (" n/a",)))
     (tmp_path / "l.csv").write_text("c,day,n\nx,1,n/a\nx,2,\ny,1,4\n")
-    frame, missing = read_long(tmp_path / "l.csv", ["c", "day"], "n", [], ["n/a"], ["day"])
-    assert list(frame.columns) == ["c", "day", "n"]
-    assert missing.tolist() == [True, False, False]
-    _, missing = read_long(tmp_path / "l.csv", ["c"], "n", [], ["n/a", ""], ["day"])
-    assert missing.tolist() == [True, True, False]
+    found = read_long(tmp_path / "l.csv", ["c", "day"], "n", Words(missing=("n/a",)), ["day"])
+    assert list(found.frame.columns) == ["c", "day", "n"]
+    assert found.masked.tolist() == [True, False, False]
+    assert read_long(tmp_path / "l.csv", ["c"], "n", Words(missing=("n/a", ""))).masked.tolist() == [
+        True,
+        True,
+        False,
+    ]
+
+
+def test_years_in_order_are_labels_and_other_numbers_are_not(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("when,a,b\n2001,3,4\n2002,5,6\n2005,7,8\n")
+    found = read_protected(path)
+    assert (found.row_labels, found.column_labels) == (["2001", "2002", "2005"], ["a", "b"])
+    path.write_text("a,b\n2001,4\n2005,6\n2002,8\n")
+    assert read_protected(path).row_labels is None
+
+
+def test_several_columns_of_labels(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("code,place,a\n01,Ada,4\n02,Bo,6\n")
+    found = read_protected(path, row_labels="code,place")
+    assert (found.row_labels, found.column_labels) == (["01 Ada", "02 Bo"], ["a"])
+
+
+def test_a_status_stands_for_a_number_that_is_not_there(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("GEO,day,VALUE,STATUS\nA,1,12,\nA,2,,x\nB,1,,..\nB,2,30,E\n")
+    found = read_long(path, ["GEO", "day"], "VALUE", Words(("x",), ("..",)), status="STATUS")
+    np.testing.assert_array_equal(found.frame["VALUE"], [12, np.nan, np.nan, 30])
+    assert found.masked.tolist() == [False, False, True, False]
+    assert found.flags == {"E": 1}
+    with pytest.raises(ValueError, match=r"got 'x' in row 2"):
+        read_long(path, ["GEO", "day"], "VALUE", status="STATUS")

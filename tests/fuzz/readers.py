@@ -18,6 +18,7 @@ from countveil.cli.mechanism_tables import MechanismTable
 from countveil.cli.releases import check_imported, in_words, loaded
 from countveil.common.console import console
 from countveil.data import joined_files
+from countveil.data.cell_kinds import Words
 from countveil.data.io import read_counts, read_vocabulary
 from countveil.data.protected_files import read_protected
 from countveil.data.reports import observations_of
@@ -293,13 +294,17 @@ def protected() -> dict[str, bytes]:
     return {
         "wide.csv": b'county,a,b\nx,0.5,"<10"\ny,-3,\n',
         "wide.tsv": b"\ta\tb\nx\t0.5\t<10\ny\t-3\t\n",
+        "office.csv": "Titel\n;;männlich;\n;;2021;2022\n01;Süd;1 021;<5\n02;Nord;1-9;<10\n___\n(C)\n".encode(
+            "cp1252"
+        ),
+        "wonder.txt": b'"County"\t"n"\r\n"a"\t12\r\n"b"\t<10\r\n"---"\r\n"made up"\r\n',
         "wide.npy": _saved(lambda path: np.save(path, np.array([[np.nan, 0.5], [3, -2]])), "a.npy"),
     }
 
 
 def read_protected_table(path: Path) -> None:
     """Read it with a word for what is absent, and one for what was never reported."""
-    read_protected(path, absent=["<10"], missing=["-3"])
+    read_protected(path, words=Words(("<10",), ("-3",)))
 
 
 def mechanism_tables() -> dict[str, bytes]:

@@ -22,6 +22,7 @@ from countveil.cli.fit_dynamic import fit_dynamic
 from countveil.cli.forecast import forecast
 from countveil.cli.import_reports import import_table
 from countveil.cli.join import join_releases
+from countveil.cli.look import look
 from countveil.cli.plan import plan_study
 from countveil.cli.plan_trend import plan_trend
 from countveil.cli.privatize import privatize_counts
@@ -43,6 +44,7 @@ DATA, MODELS, RESULTS, STUDIES = "From counts to a release", "Models", "Results"
 
 app.add_typer(demo_app, name="demo")
 app.command("privatize", rich_help_panel=DATA)(privatize_counts)
+app.command("look", rich_help_panel=DATA)(look)
 app.command("import", rich_help_panel=DATA)(import_table)
 app.command("join", rich_help_panel=DATA)(join_releases)
 app.command("audit", rich_help_panel=DATA)(audit_noise)

@@ -1,7 +1,7 @@
 """``countveil import``: a release from a table that somebody else protected."""
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -13,9 +13,14 @@ from countveil.cli.network_options import NetworkFile
 from countveil.cli.option_groups import with_option_groups
 from countveil.cli.options import Force
 from countveil.cli.outputs import check_ending, check_free
+from countveil.cli.reading_options import CellOptions, FileOptions
 from countveil.cli.results import with_quiet
 from countveil.cli.say import say
 from countveil.cli.tables import doubts_said
+
+if TYPE_CHECKING:
+    from countveil.data.cell_kinds import Cells, Words
+    from countveil.privacy import Release
 
 
 @plain_errors
@@ -25,13 +30,18 @@ def import_table(
     table: Annotated[
         Path,
         typer.Argument(
-            help="Published reports: .csv, .tsv or .parquet, wide or long; .npy, .npz, .mtx, .txt (UCI bag of words), "
-            ".dat (LDA-C), .svmlight, .h5ad."
+            help="Published reports: .csv, .tsv, .txt, .xlsx or .parquet, wide or long; .npy, .npz, .mtx, .txt (UCI "
+            "bag of words), .dat (LDA-C), .svmlight, .h5ad."
         ),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
     *,
-    source: Annotated[str, typer.Option(help="One line on who published the reports, and where.")],
+    source: Annotated[
+        str | None,
+        typer.Option(
+            help="One line on who published the reports, and where [default: the name of the file]."
+        ),
+    ] = None,
     mechanism: m.Kind = None,
     alpha: m.Alpha = None,
     sigma: m.Sigma = None,
@@ -47,20 +57,7 @@ def import_table(
     probability: m.Probability = None,
     noise: m.Noise = None,
     probabilities: m.Probabilities = None,
-    absent: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="WORD", help="What stands for a count without a report, such as '<10'; repeatable."
-        ),
-    ] = None,
-    missing: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="WORD",
-            help="What stands for a cell that was never reported, for reasons that have nothing to do with its count, "
-            "such as 'n/a', or '' for empty cells; repeatable.",
-        ),
-    ] = None,
+    stands_for: CellOptions,
     mechanisms: Annotated[
         Path | None,
         typer.Option(
@@ -75,8 +72,13 @@ def import_table(
         typer.Option("--no-header", help="The first row of the file is a record: columns have no names."),
     ] = False,
     row_labels: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Column that holds row labels, not reports.")
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="Column that holds row labels, not reports; or several, separated by commas.",
+        ),
     ] = None,
+    file: FileOptions,
     long: Annotated[
         str | None,
         typer.Option(
@@ -87,6 +89,13 @@ def import_table(
     ] = None,
     value: Annotated[
         str | None, typer.Option(metavar="COLUMN", help="With --long: the column of reports.")
+    ] = None,
+    status: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="With --long: the column that says why a cell has no number, in words of --absent and --missing.",
+        ),
     ] = None,
     background: Annotated[
         str | None,
@@ -102,6 +111,8 @@ def import_table(
     total_column: t.TotalColumn = None,
     totals_of: t.TotalsOf = None,
     totals_mechanism: t.TotalsMechanism = None,
+    totals_in_table: t.TotalsInTable = None,
+    total: t.TotalWords = None,
     simulated: Annotated[
         bool,
         typer.Option("--simulated", help="The noise came from a seeded generator: it protects nobody."),
@@ -116,7 +127,9 @@ def import_table(
     Example: `countveil import deaths.csv -o deaths.npz --mechanism suppression --below 10 --absent Suppressed
     --source "CDC WONDER, 1999-2020"`
     """
-    stated_totals = t.StatedTotals.of(totals, total_row, total_column, totals_of, totals_mechanism)
+    stated_totals = t.StatedTotals.of(
+        totals, total_row, total_column, totals_of, totals_mechanism, totals_in_table, total
+    )
     check_free(output, force, table, probabilities, mechanisms, *stated_totals.paths)
     check_ending(output, ".npz")
     given: dict[str, Any] = {
@@ -140,7 +153,8 @@ def import_table(
         )
     in_column = m.check_in_column(given, long)
     stated: Any = None
-    if mechanisms is None and not in_column:
+    stating = mechanism is not None or any(each is not None for each in given.values())
+    if mechanisms is None and not in_column and (stating or edges.network):
         stated = m.stated_mechanism(mechanism, hides_zero, given)
     if (long is None) != (value is None):
         raise ValueError("--long and --value must come together: axes, and the column of reports")
@@ -150,56 +164,114 @@ def import_table(
         matrix.refuse("--long")
     edges.check_import(
         matrix.others()
-        | {"--long": long, "--mechanisms": mechanisms, "--missing": missing, "--no-header": no_header}
+        | {
+            "--long": long,
+            "--mechanisms": mechanisms,
+            "--missing": stands_for.missing,
+            "--no-header": no_header,
+        }
     )
     if background is not None and long is None and not edges.network:
         raise ValueError("--background must come with --long: cells of a wide table all have a place")
+    if status is not None and long is None:
+        raise ValueError("--status must come with --long: it is of one cell in each row")
+    if no_header and file.header_rows:
+        raise ValueError("--no-header must come without --header-rows, which says how many rows have names")
     left_out = read_background(background)
     stated_totals.check(long is not None)
     from countveil.cli.mechanism_tables import MechanismTable
+    from countveil.data.cell_mechanisms import by_cell, by_row, mechanism_of_intervals, shows_counts
     from countveil.data.importing import import_long, import_reports
     from countveil.data.protected_files import read_long, read_protected
 
-    words, gone = absent or [], missing or []
+    words, form = stands_for.read(), file.read()
+    source = table.name if source is None else source
     by = None if mechanisms is None else MechanismTable(mechanisms)
+
+    def of_intervals(read: Any) -> Any:
+        """What is stated, or else what intervals say; raises ValueError where neither is there."""
+        if stated is not None or by is not None:
+            return stated
+        ranges = None if read.cells is None else mechanism_of_intervals(read.cells)
+        return m.stated_mechanism(mechanism, hides_zero, given) if ranges is None else ranges
+
+    read: Cells | None = None
+    flags, layout, n_cells = None, None, 0
     if edges.network:
-        release = edges.imported(table, matrix.vocabulary, stated, source, words, left_out, simulated)
+        release = edges.imported(table, matrix.vocabulary, stated, source, words.absent, left_out, simulated)
     elif long is not None and value is not None:
         axes = [name.strip() for name in long.split(",")]
-        sums, groups = stated_totals.beside_long(value, words, gone)
+        sums, groups = stated_totals.beside_long(value, words, form)
         further = [
             *([] if by is None else [by.by]),
             *([given["sigma"]] if in_column else []),
             *t.columns_named(sums, groups, [*axes, value]),
         ]
-        cells, mask = read_long(table, axes, value, words, gone, further)
+        whole = read_long(table, axes, value, words, further, status=status, stated=form)
+        stated = stated if in_column else of_intervals(whole)
+        exact = not in_column and shows_counts([stated] if by is None else [each for _, each in by.rows])
+        kept, inside = stated_totals.inside_long(table, whole, axes, value, exact)
         key = None if by is None else by.by
-        stated = stated if by is None else by.of(cells[by.by].tolist())
+        stated = stated if by is None else by.of(kept.frame[by.by].tolist())
         if in_column:
-            stated, key = m.of_column(cells, axes, mechanism, hides_zero, given)
+            stated, key = m.of_column(kept.frame, axes, mechanism, hides_zero, given)
+        frame, stated, key = by_row(kept.frame, stated, key, kept.cells.intervals)
         with doubts_said():
             release = import_long(
-                cells, axes, value, stated, source, by=key, mask=mask,
-                background=left_out, totals=sums or None, groups=groups, simulated=simulated,
+                frame, axes, value, stated, source, by=key, mask=kept.masked,
+                background=left_out, totals=[*sums, *inside] or None, groups=groups, simulated=simulated,
             )  # fmt: skip
+        read, flags, layout, n_cells = kept.cells, kept.flags, kept.layout, len(whole.frame)
     else:
         with doubts_said():
             found = read_protected(
                 table,
                 header=not no_header,
                 row_labels=row_labels,
-                absent=words,
-                missing=gone,
+                words=words,
+                stated=form,
                 **matrix._asdict(),
             )
-        found, families = stated_totals.beside_wide(found, words, gone)
+        n_cells = 0 if found.cells is None else found.cells.code.size
+        stated = of_intervals(found)
+        exact = shows_counts([stated] if by is None else [each for _, each in by.rows])
+        found, families = stated_totals.beside_wide(found, words, form)
+        found, inside = stated_totals.inside_wide(table, found, exact)
         stated = stated if by is None else by.of_sides(found.row_labels, found.column_labels)
+        if found.cells is not None:
+            stated = by_cell(stated, found.cells.intervals)
         with doubts_said():
-            release = import_reports(found, stated, source, totals=families or None, simulated=simulated)
+            release = import_reports(
+                found, stated, source, totals=[*families, *inside] or None, simulated=simulated
+            )
+        read, layout = found.cells, found.layout
     release.save(output)
+    if layout is not None:
+        say(f"Read {table}: {layout.describe()}.")
+    if read is not None:
+        say(read.describe(n_cells - read.code.size, flags))
+        warn_of(read, words, release)
     say(release.describe())
     matrix.say_orientation(table, release.shape)
     say(f"Wrote {output}: {' x '.join(map(str, release.shape))} reports, imported.")
+
+
+def warn_of(read: "Cells", words: "Words", release: "Release") -> None:
+    """Print what is odd about the cells: words that occur nowhere, and numbers that were rounded further."""
+    from countveil.data.lattices import lattice_of
+
+    unused = [word for word in (*words.absent, *words.missing, *words.zero) if word.strip() not in read.texts]
+    if unused:
+        say(f"warning: no cell is {', '.join(map(repr, unused))}, which the options name", err=True)
+    rules = [rule for each in release.known_mechanisms for rule in getattr(each, "steps", (each,))]
+    base = max((int(getattr(rule, "base", 1)) for rule in rules), default=1)
+    lattice = lattice_of(read.values, base)
+    if lattice is not None:
+        say(
+            f"warning: all positive numbers are {lattice}, which the stated mechanism does not explain: if they were "
+            "rounded, state how, or intervals are too narrow",
+            err=True,
+        )
 
 
 def read_background(text: str | None) -> "float | Literal['missing'] | None":

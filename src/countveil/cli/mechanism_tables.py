@@ -10,9 +10,10 @@ import pandas as pd
 
 from countveil.cli.mechanism_options import KINDS, stated_mechanism
 from countveil.data.margins import SIDES
-from countveil.data.protected_files import NUMBER, TEXT, read_frame
+from countveil.data.protected_files import read_frame
 from countveil.privacy.mechanisms import Mechanism
 
+NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
 PARAMETERS = sorted({name for _, names in KINDS.values() for name in names} - {"probabilities"})
 """All that fit into a cell; a table of probabilities is in a file of its own."""
 HIDES_ZERO = "hides-zero"
@@ -31,9 +32,9 @@ class MechanismTable:
         Raises:
             FileNotFoundError, ValueError: a file that cannot be read, other columns, or what is no mechanism.
         """
-        if path.suffix.lower() not in TEXT:
+        if path.suffix.lower() not in (".csv", ".tsv"):
             raise ValueError(f"{path} must be a .csv or .tsv with a mechanism in each row")
-        frame = read_frame(path, True).fillna("")
+        frame = read_frame(path).fillna("")
         frame.columns = pd.Index([str(name).strip() for name in frame.columns])
         keys = [name for name in frame.columns if name not in ("mechanism", HIDES_ZERO, *PARAMETERS)]
         self.path, self.ranged = path, len(keys) == 2

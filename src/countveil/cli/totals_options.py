@@ -12,7 +12,9 @@ from countveil.privacy.mechanisms import Mechanism
 if TYPE_CHECKING:
     import pandas as pd
 
-    from countveil.data.io import CountTable
+    from countveil.data.cell_kinds import Words
+    from countveil.data.protected_files import LongTable, ProtectedTable
+    from countveil.data.text_tables import Format
 
 Totals = Annotated[
     list[Path] | None,
@@ -45,7 +47,22 @@ TotalsMechanism = Annotated[
         "'random-rounding --base 3'. One for all totals, or one for each --totals, in their order.",
     ),
 ]
+TotalsInTable = Annotated[
+    str | None,
+    typer.Option(
+        metavar="use|drop|none",
+        help="Rows, columns or levels of the table that are totals, which is refused otherwise: use them as known "
+        "totals, drop them, or none of them is a total.",
+    ),
+]
+TotalWords = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--total", metavar="WORD", help="A name of totals, in addition to Total, All and others; repeatable."
+    ),
+]
 WORDS = ("rows", "columns", "both", "table")
+IN_TABLE = ("use", "drop", "none")
 VALUE = "totals"
 
 
@@ -57,6 +74,8 @@ class StatedTotals(NamedTuple):
     column: str | None
     what: tuple[str, ...]
     mechanisms: tuple[Mechanism | None, ...]
+    in_table: str | None = None
+    words: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -66,10 +85,12 @@ class StatedTotals(NamedTuple):
         column: str | None,
         what: list[str] | None,
         mechanisms: list[str] | None,
+        in_table: str | None = None,
+        words: list[str] | None = None,
     ) -> "StatedTotals":
         """The options with their mechanisms read; raises ValueError for a text that states none."""
         read = tuple(mechanism_in_text("--totals-mechanism", text) for text in mechanisms or ())
-        return cls(tuple(files or ()), row, column, tuple(what or ()), read)
+        return cls(tuple(files or ()), row, column, tuple(what or ()), read, in_table, tuple(words or ()))
 
     @property
     def paths(self) -> list[Path]:
@@ -95,7 +116,14 @@ class StatedTotals(NamedTuple):
             raise ValueError(
                 f"--totals must come with --totals-of {', '.join(WORDS)} or a file of groups, or with --long"
             )
-        if (what or self.mechanisms) and not files and not inside:
+        if self.in_table not in (None, *IN_TABLE):
+            raise ValueError(f"--totals-in-table must be {', '.join(IN_TABLE)}, got {self.in_table!r:.40}")
+        if self.in_table == "use" and (inside or files):
+            raise ValueError(
+                "--totals-in-table use must come without --totals, --total-row and --total-column: totals are in one "
+                "place"
+            )
+        if (what or self.mechanisms) and not files and not inside and self.in_table != "use":
             option = "--totals-of" if what else "--totals-mechanism"
             raise ValueError(f"{option} must come with --totals, --total-row or --total-column")
         n = max(1, len(files))
@@ -106,20 +134,20 @@ class StatedTotals(NamedTuple):
                 )
 
     def beside_long(
-        self, value: str, absent: Sequence[str], missing: Sequence[str]
+        self, value: str, words: "Words", stated: "Format"
     ) -> tuple[list[tuple["pd.DataFrame", Any]], list["pd.DataFrame"]]:
         """(tables of totals, and what was done to each; tables of groups) beside a table with a row for each cell."""
         from countveil.data.margins import read_margin
 
         sums = [
-            (read_margin(path, value, absent, missing), "exact" if mechanism is None else mechanism)
+            (read_margin(path, value, words, stated), "exact" if mechanism is None else mechanism)
             for path, mechanism in zip(self.files, self._for_each(self.mechanisms, None), strict=True)
         ]
         return sums, [read_groups(Path(each)) for each in self.what]
 
     def beside_wide(
-        self, table: "CountTable", absent: Sequence[str], missing: Sequence[str]
-    ) -> tuple["CountTable", list[Any]]:
+        self, table: "ProtectedTable", words: "Words", stated: "Format"
+    ) -> tuple["ProtectedTable", list[Any]]:
         """(the table without totals, their families) of a table with a row for each record."""
         from countveil.data.margins import without_margins
 
@@ -139,8 +167,89 @@ class StatedTotals(NamedTuple):
         for path, what, mechanism in zip(
             self.files, self._for_each(self.what, ""), self._for_each(self.mechanisms, None), strict=True
         ):
-            found += families_in_file(path, what, mechanism, labels, shape, absent, missing)
+            found += families_in_file(path, what, mechanism, labels, shape, words, stated)
         return table, found
+
+    def inside_wide(
+        self, path: Path, table: "ProtectedTable", shows_counts: bool
+    ) -> tuple["ProtectedTable", list[Any]]:
+        """(the table without lines that are totals, the families of these).
+
+        Raises:
+            ValueError: some, and nothing that says what to do with them; totals that cannot be used, or of which
+                nothing says what was done to them.
+        """
+        import numpy as np
+
+        from countveil.data.margins import without_margins
+        from countveil.data.total_lines import total_lines
+
+        if self.in_table == "none" or table.values.ndim != 2:
+            return table, []
+        values = table.values
+        if isinstance(values, np.ndarray):
+            values = np.ma.filled(np.ma.asarray(values, dtype=np.float64), np.nan)
+        rows = total_lines(values, table.row_labels, self.words)
+        columns = total_lines(values.T, table.column_labels, self.words)
+        lines = [f"row {line}" for line in rows] + [f"column {line}" for line in columns]
+        if not lines:
+            return table, []
+        self._ask(path, lines, shows_counts)
+        if self.in_table == "use":
+            if len(rows) > 1 or len(columns) > 1 or None in (table.row_labels, table.column_labels):
+                raise ValueError(
+                    f"--totals-in-table use must come with one row and one column of totals at most, with names, got "
+                    f"{', '.join(lines)}: drop them, and give totals by --totals"
+                )
+            row, column = (lines_[0].label if lines_ else None for lines_ in (rows, columns))
+            of = "both" if rows and columns else "rows" if columns else "columns"
+            return without_margins(table, row, column, of, self.mechanisms[0] if self.mechanisms else None)
+        kept = [
+            ~np.isin(np.arange(n), [line.place for line in own])
+            for own, n in zip((rows, columns), values.shape, strict=True)
+        ]
+        if not kept[0].any() or not kept[1].any():
+            raise ValueError(f"{path} must have rows and columns beside its totals, got none")
+        return table.part(*kept), []
+
+    def inside_long(
+        self, path: Path, table: "LongTable", axes: Sequence[str], value: str, shows_counts: bool
+    ) -> tuple["LongTable", list[Any]]:
+        """(the table without rows that are totals, tables of these and what was done to them); raises ValueError."""
+        import numpy as np
+
+        from countveil.data.total_lines import split_levels, total_levels
+
+        if self.in_table == "none" or any(axis not in table.frame for axis in axes):
+            return table, []
+        masked = table.masked
+        values = np.where(masked, np.nan, table.frame[value].to_numpy())
+        levels = total_levels(table.frame, axes, values, self.words)
+        if not levels:
+            return table, []
+        said = [f"{axis!r:.60} {line}" for axis, lines in levels.items() for line in lines]
+        self._ask(path, said, shows_counts)
+        if self.in_table == "drop":
+            return table.part(split_levels(table.frame, axes, value, levels)[0]), []
+        mechanism: Any = self.mechanisms[0] if self.mechanisms else None
+        kept, _ = split_levels(table.frame, axes, value, levels)
+        _, tables = split_levels(table.frame[kept | ~masked], axes, value, levels)
+        return table.part(kept), [(each, "exact" if mechanism is None else mechanism) for each in tables]
+
+    def _ask(self, path: Path, lines: Sequence[str], shows_counts: bool) -> None:
+        """Refuse totals in a table where nothing says what to do with them; raises ValueError."""
+        said = ", ".join(lines[:6]) + (", .." if len(lines) > 6 else "")
+        how = "" if shows_counts else " with --totals-mechanism exact, or what was done to them"
+        if self.in_table is None:
+            raise ValueError(
+                f"{path} has totals among its counts: {said}. --totals-in-table drop leaves them out, "
+                f"--totals-in-table use{how} keeps them as known totals, --totals-in-table none reads them as counts"
+            )
+        if self.in_table == "use" and not self.mechanisms and not shows_counts:
+            raise ValueError(
+                f"--totals-in-table use must come{how}, such as 'random-rounding --base 3', where counts are rounded "
+                f"or noisy, got totals: {said}"
+            )
 
     def _for_each(self, given: tuple[Any, ...], default: Any) -> tuple[Any, ...]:
         """What belongs to each file: one for all, one for each, or the default."""
@@ -153,8 +262,8 @@ def families_in_file(
     mechanism: Mechanism | None,
     labels: tuple[Any, Any],
     shape: tuple[int, int],
-    absent: Sequence[str],
-    missing: Sequence[str],
+    words: "Words",
+    stated: "Format",
 ) -> list[Any]:
     """The families of a file of totals beside a wide table: two of both, one of anything else."""
     from countveil.data.groupings import by_side, family_of_frame, grouping_of_frame, sided
@@ -167,7 +276,7 @@ def families_in_file(
         if key == VALUE:
             raise ValueError(f"{what} must call its groups something else than {VALUE!r}, got {key!r}")
         groupings[key] = groups
-    frames = [read_margin(path, VALUE, absent, missing, key)]
+    frames = [read_margin(path, VALUE, words, stated, key)]
     if what == "both":
         frames = by_side(frames[0], labels, VALUE)
     elif what == "table":
@@ -190,6 +299,6 @@ def read_groups(path: Path) -> "pd.DataFrame":
 
     from countveil.data.protected_files import read_frame
 
-    frame = read_frame(path, True)
+    frame = read_frame(path)
     frame.columns = pd.Index([str(name).strip() for name in frame.columns])
     return frame.apply(lambda column: column.astype(str).str.strip())

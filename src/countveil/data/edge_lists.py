@@ -92,7 +92,7 @@ def read_edges(
 
 def edges_of_table(path: Path, columns: Sequence[str] | None, directed: bool | None) -> Edges:
     """Edges with a row for each; ``directed`` is used only if no column says it."""
-    frame = read_frame(path, True)
+    frame = read_frame(path)
     frame.columns = pd.Index([str(name).strip() for name in frame.columns])
     names = list(frame.columns)
     roles = list(NAMES) if columns is None else list(NAMES)[: len(columns)]

@@ -29,6 +29,7 @@ from countveil.data.sparse_files import (
     widened,
 )
 from countveil.data.tables import cells_of_coordinates
+from countveil.data.total_lines import refuse_totals
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy._index import check_columns
 from countveil.privacy.wording import BOTH
@@ -61,6 +62,7 @@ def read_counts(
     n_rows: int | None = None,
     numbered_from: int | None = None,
     layer: str | None = None,
+    with_totals: bool = False,
 ) -> CountTable:
     """Read a matrix of counts, one record per row, by the file's extension.
 
@@ -76,19 +78,21 @@ def read_counts(
     ``row_labels``, or else in the first one if its header cell is empty or none of its cells is a number.
 
     A column of a .csv with the name of a saved index is refused; one that looks like an index or an id is warned of.
-    So is an LDA-C or SVMlight file without a vocabulary, since it does not state its number of columns.
+    An LDA-C or SVMlight file without a vocabulary is warned of, too, since it does not state its number of columns.
+    Rows and columns that are totals of others are refused, unless ``with_totals``.
 
     Args:
         transpose: whether the file has its columns, such as words, in rows.
         n_rows: the number of rows, if the file leaves out empty ones at its end.
         numbered_from: the number of the first word in an SVMlight file, 0 or 1; needed if nothing in the file shows it.
         layer: the layer of an AnnData file that has the counts, if its X does not.
+        with_totals: whether rows and columns may be totals of others.
 
     Raises:
         FileNotFoundError: no such file.
         ValueError: an unknown extension, a file that cannot be read, no matrix in it, a header of numbers, an index
-            among the counts, a vocabulary of another length, more rows than ``n_rows``, or an argument for another
-            kind of file.
+            among the counts, totals among the counts, a vocabulary of another length, more rows than ``n_rows``, or an
+            argument for another kind of file.
     """
     path = Path(path)
     extension = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower()
@@ -123,6 +127,8 @@ def read_counts(
         table = table._replace(values=widened(path, table.values, None if words is None else len(words)))
     if words is not None:
         table = _named(path, table, words, vocabulary, transpose)
+    if not with_totals:
+        refuse_totals(path, *table)
     if n_rows is None or n_rows == table.values.shape[0]:
         return table
     if table.row_labels is not None:

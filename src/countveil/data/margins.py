@@ -10,9 +10,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from countveil.data.io import CountTable
+from countveil.data.cell_kinds import NO_WORDS, Words, read_cells
 from countveil.data.labels import Axis, texts_of
-from countveil.data.protected_files import never_reported, numbers, read_frame
+from countveil.data.protected_files import ProtectedTable, read_frame
+from countveil.data.text_tables import NOTHING_STATED, Format
 from countveil.data.totals import axes_summed, checked_values, families_given, grouped, is_groups
 from countveil.laws.noise.reading import numbers_of, read_reports
 from countveil.privacy._totals import ReleasedTotals
@@ -55,8 +56,12 @@ def labels_of_groups(values: Any) -> tuple[str, ...] | None:
 
 
 def without_margins(
-    table: CountTable, row: str | None, column: str | None, of: str | None, mechanism: Mechanism | None = None
-) -> tuple[CountTable, list[Family]]:
+    table: ProtectedTable,
+    row: str | None,
+    column: str | None,
+    of: str | None,
+    mechanism: Mechanism | None = None,
+) -> tuple[ProtectedTable, list[Family]]:
     """A wide table without its row and column of totals, and those of ``of``: "rows", "columns" or "both".
 
     Where there is a row or a column only, ``of`` may be None. Both come with the total of the table, unless exact ones
@@ -105,13 +110,7 @@ def without_margins(
         family_over(over, np.ma.filled(found, np.nan), ~np.ma.getmaskarray(found), shape, mechanism)
         for over, found in margins
     ]
-    inside = values[keep_rows][:, keep_columns]
-    left = CountTable(
-        inside if np.ma.is_masked(inside) else inside.data,
-        None if rows is None else [name for name, kept in zip(rows, keep_rows, strict=True) if kept],
-        None if columns is None else [name for name, kept in zip(columns, keep_columns, strict=True) if kept],
-    )
-    return left, families
+    return table.part(keep_rows, keep_columns), families
 
 
 def whole_beside(margins: Sequence[Any], whole: Any, mechanism: Mechanism | None) -> list[Any]:
@@ -238,20 +237,16 @@ def check_once(flat: NDArray[np.int64], frame: pd.DataFrame, keys: Sequence[str]
 
 
 def read_margin(
-    path: Path,
-    value: str,
-    absent: Sequence[str],
-    missing: Sequence[str] = (),
-    of: str | None = None,
+    path: Path, value: str, words: Words = NO_WORDS, stated: Format = NOTHING_STATED, of: str | None = None
 ) -> pd.DataFrame:
     """A file of totals, a column called ``value`` and others with labels; with ``of``, labels and totals of that.
 
-    Rows with a word of ``missing`` are left out: these totals are not known.
+    Rows that were never reported are left out: these totals are not known.
 
     Raises:
         FileNotFoundError, ValueError: as ``read_protected``.
     """
-    frame = read_frame(path, True)
+    frame = read_frame(path)
     frame.columns = pd.Index([str(name).strip() for name in frame.columns])
     if of is not None:
         if frame.shape[1] != 2:
@@ -259,13 +254,13 @@ def read_margin(
         frame.columns = pd.Index([of, value])
     elif list(frame.columns).count(value) != 1:
         raise ValueError(f"{path} must have one column {value!r}, got columns {list(frame.columns)}")
+    marks = Format(thousands=stated.thousands, decimal=stated.decimal)
+    cells = read_cells(path, [frame[value]], [value], words, marks)
     found = {
-        name: numbers(path, frame[name], str(name), (*absent, *missing))
-        if name == value
-        else frame[name].astype(str).str.strip()
+        name: cells.values[:, 0] if name == value else frame[name].astype(str).str.strip()
         for name in frame.columns
     }
-    left = pd.DataFrame(found)[~never_reported(frame[value], missing)].reset_index(drop=True)
+    left = pd.DataFrame(found)[~cells.masked[:, 0]].reset_index(drop=True)
     if left.empty:
         raise ValueError(f"{path} must hold a total or more, got none that is not missing")
     return left

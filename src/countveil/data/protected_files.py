@@ -1,24 +1,91 @@
-"""Protected tables from files, for the command line: reports, and words for counts that have none."""
+"""Protected tables from files, for the command line: reports, and what stands for counts that have none."""
 
 import csv
-import re
+from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from countveil.common.extras import install
 from countveil.data.array_files import check_npy
-from countveil.data.io import UNREADABLE, CountTable, read_counts
+from countveil.data.cell_kinds import BLANK, MASKED, NO_WORDS, Cells, Words, read_cells
+from countveil.data.cell_texts import NumberFormat, interval_of
+from countveil.data.io import UNREADABLE, read_counts
+from countveil.data.published_formats import (
+    STATUSES,
+    VALUE,
+    axes_of_eurostat,
+    beside_status,
+    is_eurostat,
+    long_of_eurostat,
+    statuses_of,
+)
+from countveil.data.text_tables import NOTHING_STATED, TABLES, TIMES, Format, Layout, read_text_table, text_of
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy._index import check_columns
 
-ABSENT = ("", "NA", "N/A", "NaN", "nan", "null", "None")
-"""Cells of a text file that always mean: no report."""
+ONE_HEADER = Format(header_rows=1)
 ROW_LABELS = "name its column with --row-labels, which needs a header row"
-TEXT = (".csv", ".tsv")
-NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
+
+
+class ProtectedTable(NamedTuple):
+    """A table with a row for each record."""
+
+    values: Any  # (D, V) NumPy array, masked where cells were never reported, or scipy.sparse matrix
+    row_labels: list[str] | None
+    column_labels: list[str] | None
+    cells: Cells | None = None  # None of arrays in files of their own
+    layout: Layout | None = None
+
+    def part(self, rows: np.ndarray, columns: np.ndarray) -> "ProtectedTable":
+        """The rows and columns with True."""
+        sides = (self.row_labels, rows), (self.column_labels, columns)
+        labels = [
+            None if names is None else [n for n, k in zip(names, kept, strict=True) if k]
+            for names, kept in sides
+        ]
+        values = self.values.tocsr() if hasattr(self.values, "tocsr") else self.values
+        inside = values[rows][:, columns]
+        if isinstance(inside, np.ma.MaskedArray) and not np.ma.is_masked(inside):
+            inside = inside.data
+        cells = None if self.cells is None else self.cells._replace(code=self.cells.code[rows][:, columns])
+        return ProtectedTable(inside, labels[0], labels[1], cells, self.layout)
+
+
+class LongTable(NamedTuple):
+    """A table with a row for each cell."""
+
+    frame: pd.DataFrame  # the columns of its axes, and others, as text; its reports as numbers
+    cells: Cells  # (rows,)
+    layout: Layout | None
+    flags: Counter[str]
+
+    @property
+    def masked(self) -> np.ndarray:
+        """(rows,) where a cell was never reported."""
+        return self.cells.masked
+
+    def part(self, rows: np.ndarray) -> "LongTable":
+        """The rows with True."""
+        frame = self.frame[rows].reset_index(drop=True)
+        return self._replace(frame=frame, cells=self.cells._replace(code=self.cells.code[rows]))
+
+
+class Columns(NamedTuple):
+    """The columns of a file: texts, or what its types are."""
+
+    names: list[str] | None
+    columns: list[Any]
+    layout: Layout | None
+
+    @property
+    def separator(self) -> str | None:
+        """What is between cells, if anything."""
+        return None if self.layout is None else self.layout.separator
 
 
 def read_protected(
@@ -26,16 +93,17 @@ def read_protected(
     *,
     header: bool = True,
     row_labels: str | None = None,
-    absent: Sequence[str] = (),
-    missing: Sequence[str] = (),
+    words: Words = NO_WORDS,
+    stated: Format = NOTHING_STATED,
     **matrix: Any,
-) -> CountTable:
+) -> ProtectedTable:
     """Read a table of reports with a row for each record.
 
-    .csv, .tsv and .parquet: cells are numbers, empty, or one of the words in ``absent``, or in ``missing``, which
-    stand for cells that were never reported: where there are some, values are a numpy.ma array; row labels are in the
-    column ``row_labels``, or else in the first one if its header is empty or none of its cells is a number. Other files
-    are those of ``read_counts``, to which further options by name are passed on.
+    .csv, .tsv, .txt, .xlsx and .parquet: cells are numbers, intervals, empty, or one of the words. Where some were
+    never reported, values are a numpy.ma array. Row labels are in the column ``row_labels`` (or several, separated by
+    commas), or else in the first ones if their headers are empty, or in the first one if none of its cells is a
+    number, or all are years in order. Other files are those of ``read_counts``, to which further options by
+    name are passed on.
 
     Warns of a column among the reports that looks like an index or an id.
 
@@ -45,135 +113,148 @@ def read_protected(
             calls an index.
     """
     path = Path(path)
-    given = sorted(name for name, option in matrix.items() if option not in (None, False))
-    if path.suffix.lower() not in (*TEXT, ".parquet"):
-        if path.suffix.lower() == ".npy" and path.is_file() and not given:
-            return CountTable(read_array(path), None, None)
-        return read_counts(path, **matrix)
-    if given:
-        named = ", ".join("--" + name.replace("_", "-") for name in given)
+    options = sorted(name for name, option in matrix.items() if option not in (None, False))
+    if path.suffix.lower() not in TABLES or is_bag_of_words(path):
+        if path.suffix.lower() == ".npy" and path.is_file() and not options:
+            return ProtectedTable(read_array(path), None, None)
+        return ProtectedTable(*read_counts(path, with_totals=True, **matrix))
+    if options:
+        named = ", ".join("--" + name.replace("_", "-") for name in options)
         raise ValueError(f"{path} must be a matrix, such as .mtx, to be read with {named}, got a table")
-    frame = read_frame(path, header)
-    names = [str(name).strip() for name in frame.columns]
-    check_words(absent, missing)
-    none = (*absent, *missing)
-    place = label_place(path, frame, names, row_labels, header, none)
-    kept = [column for column in range(frame.shape[1]) if column != place]
+    words.check()
+    given = read_columns(path, stated, header)
+    if is_eurostat(given.names):
+        axes = ",".join(axes_of_eurostat(given.names or []))
+        raise ValueError(
+            f"{path} must be read by its axes, as a Eurostat table: --long '{axes}' --value {VALUE}, without the axes "
+            "that have one level"
+        )
+    names = (
+        given.names if given.names is not None else [str(place + 1) for place in range(len(given.columns))]
+    )
+    places = label_places(path, given, row_labels, (*words.absent, *words.missing, *words.zero))
+    kept = [place for place in range(len(names)) if place not in places]
     if not kept:
         raise ValueError(f"{path} must hold at least one column of reports, got row labels only")
-    columns: Any = frame.to_numpy(object).T  # pandas takes far longer to give out its columns one by one
-    if path.suffix.lower() not in TEXT:
-        columns = [frame.iloc[:, c] for c in range(frame.shape[1])]
-    values = np.column_stack([numbers(path, columns[c], names[c], none) for c in kept])
-    check_columns(
-        f"reports in {path}", [names[c] for c in kept] if header else [], values, place is None, ROW_LABELS
+    cells = read_cells(
+        path, [given.columns[p] for p in kept], [names[p] for p in kept], words, stated, given.separator
     )
-    labels = None if place is None else [str(name).strip() for name in frame.iloc[:, place]]
-    found = values
-    if missing:
-        gone = np.column_stack([never_reported(columns[c], missing) for c in kept])
-        found = np.ma.masked_array(values, gone) if gone.any() else values
-    return CountTable(found, labels, [names[c] for c in kept] if header else None)
+    values, titles = cells.values, [names[place] for place in kept]
+    check_columns(f"reports in {path}", titles if given.names else [], values, not places, ROW_LABELS)
+    labels = [
+        " ".join(filter(None, parts))
+        for parts in zip(*(texts(given.columns[p]) for p in places), strict=True)
+    ]
+    masked = cells.masked
+    return ProtectedTable(
+        np.ma.masked_array(values, masked) if masked.any() else values,
+        labels if places else None,
+        titles if given.names is not None else None,
+        cells,
+        given.layout,
+    )
 
 
 def read_long(
     path: str | Path,
     axes: Sequence[str],
     value: str,
-    absent: Sequence[str] = (),
-    missing: Sequence[str] = (),
+    words: Words = NO_WORDS,
     also: Sequence[str] = (),
-) -> tuple[pd.DataFrame, np.ndarray]:
-    """Read a table with a row for each cell: (the columns of its axes, and ``also``, as text, and its reports as
-    numbers; which rows have a word of ``missing``, of cells that were never reported).
+    *,
+    status: str | None = None,
+    stated: Format = NOTHING_STATED,
+) -> LongTable:
+    """Read a table with a row for each cell: the columns of its axes, and ``also``, and of its reports.
+
+    A cell without a number has the word in the column ``status``; elsewhere that is a flag, which is left out. Columns
+    of Eurostat and SDMX-CSV that do so are known.
 
     Raises:
         FileNotFoundError, ValueError: as ``read_protected``.
     """
     path = Path(path)
-    if path.suffix.lower() not in (*TEXT, ".parquet"):
-        raise ValueError(f"{path} must be a .csv, .tsv or .parquet to have a row for each cell")
-    check_words(absent, missing)
-    frame = read_frame(path, True)
-    frame.columns = pd.Index([str(name).strip() for name in frame.columns])
+    if path.suffix.lower() not in TABLES:
+        raise ValueError(
+            f"{path} must be a {', '.join(TABLES[:-1])} or {TABLES[-1]} to have a row for each cell"
+        )
+    words.check()
+    given = long_columns(path, stated)
+    names = list(given.names or [])
     wanted = list(dict.fromkeys([*axes, *also]))
-    for name in (*wanted, value):
-        if list(frame.columns).count(name) != 1:
-            raise ValueError(f"{path} must have one column {name!r}, got columns {list(frame.columns)}")
-    found = {name: frame[name].astype(str).str.strip() for name in wanted}
-    reports = numbers(path, frame[value], value, (*absent, *missing))
-    return pd.DataFrame(found | {value: reports}), never_reported(frame[value], missing)
+    for name in (*wanted, value, *([] if status is None else [status])):
+        if names.count(name) != 1:
+            raise ValueError(f"{path} must have one column {name!r}, got columns {names}")
+    column = dict(zip(names, given.columns, strict=True))
+    cells, blank, flags = column[value], None, Counter[str]()
+    official = {name: column[name] for name in STATUSES if name in column and value == VALUE}
+    if status is not None:
+        cells, flags = beside_status(cells, column[status])
+    elif official:
+        cells, hidden, masked, flags = statuses_of(cells, official)
+        words = Words((*words.absent, *hidden), (*words.missing, *masked), words.zero)
+        blank = MASKED
+        if stated.thousands is None and stated.decimal is None:
+            stated = stated._replace(decimal=".")  # as the format has it
+    read = read_cells(path, [cells], [value], words, stated, given.separator, blank)
+    flat = read._replace(code=read.code[:, 0])
+    frame = pd.DataFrame({name: texts(column[name]) for name in wanted} | {value: flat.values})
+    return LongTable(frame, flat, given.layout, flags)
 
 
-def check_words(absent: Sequence[str], missing: Sequence[str]) -> None:
-    """Refuse a word that is to stand for both; raises ValueError."""
-    both = {word.strip() for word in absent} & {word.strip() for word in missing}
-    if both:
-        raise ValueError(f"--absent and --missing must name different words, got {min(both)!r} in both")
+def long_columns(path: Path, stated: Format = NOTHING_STATED) -> Columns:
+    """The columns of a table with a row for each cell; those of a Eurostat .tsv by the names of SDMX-CSV."""
+    given = read_columns(path, stated, True)
+    if not is_eurostat(given.names):
+        return given
+    try:
+        names, rows = long_of_eurostat(given.names or [], list(zip(*given.columns, strict=True)))
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    return Columns(names, [list(column) for column in zip(*rows, strict=True)], given.layout)
 
 
-def never_reported(column: Any, missing: Sequence[str]) -> np.ndarray:
-    """Where a column has one of these words; of an empty one, where it has nothing."""
-    words = {word.strip() for word in missing}
-    if not words:
-        return np.zeros(len(column), dtype=bool)
-    if pd.api.types.is_numeric_dtype(column.dtype):
-        return np.asarray(pd.isna(column)) & ("" in words)
-    empty = np.asarray(pd.isna(column))
-    return np.array(
-        [("" if none else str(cell).strip()) in words for cell, none in zip(column, empty, strict=True)]
-    )
-
-
-def read_frame(path: Path, header: bool) -> pd.DataFrame:
-    """The cells of a file: as text, or typed as a .parquet file has them."""
+def read_columns(path: Path, stated: Format, header: bool) -> Columns:
+    """The columns of a file: of text as lists, of a .parquet as pandas has them."""
     if not path.is_file():
         raise FileNotFoundError(f"no table at {path}")
     try:
         if path.suffix.lower() == ".parquet":
-            return pd.read_parquet(path)
-        rows = rows_of_text(path)
+            frame = pd.read_parquet(path)
+            names = [str(name).strip() for name in frame.columns]
+            return Columns(names if header else None, [frame.iloc[:, c] for c in range(frame.shape[1])], None)
+        names_, rows, layout = read_text_table(path, stated, header)
     except ImportError as error:
         raise ValueError(
-            f"{path} must be read by pyarrow, which is not installed: save it as .csv"
+            f"{path} must be read by pyarrow, which is not installed: {install('tables')}, or save it as .csv"
         ) from error
     except (csv.Error, *UNREADABLE) as error:
-        said = " ".join(str(error).split())[:300]
-        raise ValueError(f"{path} must hold a table, got {type(error).__name__}: {said}") from error
-    cells = frame_of_rows(path, rows)
-    if not header:
-        return cells
-    body = cells.iloc[1:].reset_index(drop=True)
-    body.columns = pd.Index(list(cells.iloc[0]))
-    if body.empty:
-        raise ValueError(f"{path} must hold a header row and a row of reports or more, got {len(cells)} rows")
-    return body
+        if isinstance(error, ValueError) and str(error).startswith((str(path), "--")):
+            raise
+        reason = " ".join(str(error).split())[:300]
+        raise ValueError(f"{path} must hold a table, got {type(error).__name__}: {reason}") from error
+    return Columns(names_, [list(column) for column in zip(*rows, strict=True)], layout)
 
 
-def rows_of_text(path: Path) -> list[list[str]]:
-    """The cells of every row of a text file; raises csv.Error for quotes that are not closed, or a giant cell."""
-    known: dict[str, str] = {}  # equal cells are one text in memory
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        lines = csv.reader(file, delimiter="\t" if path.suffix.lower() == ".tsv" else ",", strict=True)
-        return [[known.setdefault(cell, cell) for cell in line] for line in lines]
+def read_frame(path: Path, stated: Format = ONE_HEADER) -> pd.DataFrame:
+    """The cells of a small file beside a table, with a header row: as text, or typed as a .parquet has them."""
+    names, columns, _ = read_columns(path, stated, True)
+    typed = [
+        column if isinstance(column, pd.Series) else pd.Series(column, dtype=object) for column in columns
+    ]
+    frame = pd.concat(typed, axis=1)
+    frame.columns = pd.Index(names or [])
+    return frame
 
 
-def frame_of_rows(path: Path, rows: list[list[str]]) -> pd.DataFrame:
-    """Rows of the same length, without blank lines, which are cells where there is one column; raises ValueError."""
-    width = next((len(row) for row in rows if row), 0)
-    if not width:
-        raise ValueError(f"{path} must hold a table, got no cells")
-    rows = [row or [""] for row in rows] if width == 1 else [row for row in rows if row]
-    for number, row in enumerate(rows, start=1):
-        if len(row) != width:
-            short = len(row) < width
-            remedy = (
-                "an absent report is an empty cell" if short else "a cell with a separator in it needs quotes"
-            )
-            raise ValueError(
-                f"{path} must have {width} cells in every row, got {len(row)} in row {number}: {remedy}"
-            )
-    return pd.DataFrame(np.array([row for row in rows if width == 1 or any(row)], dtype=object))
+def is_bag_of_words(path: Path) -> bool:
+    """Whether a .txt begins with three sizes: of a UCI bag of words in three lines, of coordinates in one."""
+    if path.suffix.lower() != ".txt" or not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        lines = [file.readline(1000).split() for _ in range(3)]
+    sizes = lines[0] if len(lines[0]) == 3 else [line[0] for line in lines if len(line) == 1]
+    return len(sizes) == 3 and all(size.isdigit() for size in sizes)
 
 
 def read_array(path: Path) -> np.ndarray:
@@ -185,34 +266,45 @@ def read_array(path: Path) -> np.ndarray:
         raise ValueError(f"{path} must hold an array written by numpy.save, got another file") from error
 
 
-def label_place(
-    path: Path, frame: pd.DataFrame, names: list[str], wanted: str | None, header: bool, absent: Sequence[str]
-) -> int | None:
+def texts(column: Any) -> list[str]:
+    """A column as text."""
+    return ["" if cell is None or cell is pd.NA else text_of(cell) for cell in column]
+
+
+def label_places(path: Path, given: Columns, wanted: str | None, words: Sequence[str]) -> list[int]:
     """Where the row labels are, if anywhere."""
+    names = given.names
     if wanted is not None:
-        if not header or names.count(wanted.strip()) != 1:
-            raise ValueError(f"{path} must have one column {wanted!r}, got columns {names[:20]}")
-        return names.index(wanted.strip())
-    if header and names[0] == "":
-        return 0
-    cells = [str(cell).strip() for cell in frame.iloc[:, 0]]
-    cells = [cell for cell in cells if cell not in {*ABSENT, *(word.strip() for word in absent)} or not cell]
-    return 0 if not any(reads_as_number(cell) for cell in cells) and any(cells) else None
+        listed = [wanted.strip()] if names and names.count(wanted.strip()) == 1 else wanted.split(",")
+        for name in listed:
+            if names is None or names.count(name.strip()) != 1:
+                raise ValueError(f"{path} must have one column {name!r}, got columns {(names or [])[:20]}")
+        return [(names or []).index(name.strip()) for name in listed]
+    if names is not None and names[0] == "":
+        n = next((place for place, name in enumerate(names) if name), 1)
+        return list(range(n))
+    cells = texts(given.columns[0])
+    known = {*BLANK, *(word.strip() for word in words)}
+    cells = [cell for cell in cells if cell not in known or not cell]
+    if not any(cells):
+        return []
+    if names is not None and are_years(cells):
+        return [0]
+    if any(reads_as_number(cell) for cell in cells) or are_repeated_intervals(cells):
+        return []
+    return [0]
 
 
-def numbers(path: Path, column: Any, name: str, absent: Sequence[str]) -> np.ndarray:
-    """A column's reports, NaN where there is none; raises ValueError for a cell that is neither."""
-    if pd.api.types.is_numeric_dtype(column.dtype):
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    none = {*ABSENT, *(word.strip() for word in absent)}
-    found = np.empty(len(column))
-    for row, cell in enumerate(column):
-        text = "" if cell is None or cell is pd.NA else str(cell).strip()
-        if text not in none and not NUMBER.fullmatch(text):
-            raise ValueError(
-                f"{path} must hold numbers, or words that --absent names where a count has no report, got "
-                f"{text[:40]!r} in row {row + 1}, column {name!r}; a file with a row for each cell is read with --long "
-                "and --value"
-            )
-        found[row] = np.nan if text in none else float(text)
-    return found
+def are_years(cells: Sequence[str]) -> bool:
+    """Whether three cells or more are years or other times, each later than the one before."""
+    whole = [cell for cell in cells if TIMES.fullmatch(cell) and cell.isdigit()]
+    return len(whole) == len(cells) > 2 and all(a < b for a, b in pairwise(cells))
+
+
+def are_repeated_intervals(cells: Sequence[str]) -> bool:
+    """Whether all cells are intervals and some occur twice: these are reports, and no groups of ages."""
+    try:
+        read = [interval_of(cell, NumberFormat(",", ".")) for cell in cells if cell]
+    except ValueError:
+        return False
+    return None not in read and len(set(read)) < len(read)

@@ -1,0 +1,278 @@
+"""What a table looks like before anything is decided about it, and the command that would import it."""
+
+import shlex
+from collections import Counter
+from collections.abc import Sequence
+from math import gcd
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from countveil.data.cell_kinds import BLANK, HIDDEN, INTERVAL, MASKED, Words, kind_of
+from countveil.data.cell_texts import NumberFormat, number_format
+from countveil.data.lattices import Lattice, lattice_of
+from countveil.data.protected_files import (
+    Columns,
+    LongTable,
+    ProtectedTable,
+    label_places,
+    long_columns,
+    read_long,
+    read_protected,
+    texts,
+)
+from countveil.data.published_formats import STATUSES, VALUE, beside_status
+from countveil.data.text_tables import NOTHING_STATED, TABLES, TIMES, Format, text_of
+from countveil.data.total_lines import total_levels, total_lines
+
+ABSENT = frozenset(
+    (
+        *("suppressed", "suppress", "redacted", "[redacted]", "hidden", "confidential"),
+        *("x", "*", "**", "c", "s", "(s)", "#", "†"),
+    )
+)
+"""What usually stands for a count that was hidden because of what it is, in lower case."""
+ZERO = frozenset(("-", "–", "—"))
+VALUES = ("obs_value", "value", "values", "count", "counts", "n", "deaths", "number", "cases", "anzahl")
+BELOW = (2, 3, 4, 5, 6, 7, 8, 10, 20, 30, 50, 100)
+"""Below which agencies hide counts."""
+NOTES = ("notes", "status", "symbol", "flag", "flags", "footnotes")
+MANY_ZEROS = 0.2
+
+
+class Look(NamedTuple):
+    """What was found in a file."""
+
+    path: Path
+    layout: str
+    long: list[str] | None  # axes of a table with a row for each cell
+    value: str | None
+    axes: dict[str, list[str]]  # levels by axis
+    times: list[str]  # axes whose levels look like dates
+    others: list[str]  # columns that are neither
+    totals: list[str]
+    words: Counter[str]  # every text in cells that is no number
+    n_cells: int
+    shown: np.ndarray  # numbers
+    lattice: Lattice | None
+    options: list[str]  # of the command that imports it
+    questions: list[str]
+
+    @property
+    def command(self) -> str:
+        """The command, to be pasted into a shell."""
+        output = self.path.with_suffix(".npz").name
+        return shlex.join(["countveil", "import", str(self.path), "-o", output, *self.options])
+
+
+def look_at(path: Path, stated: Format = NOTHING_STATED) -> Look:
+    """Everything about a table in a .csv, .tsv, .txt, .xlsx or .parquet.
+
+    Raises:
+        FileNotFoundError, ValueError: as ``read_protected``.
+    """
+    if path.suffix.lower() not in TABLES:
+        raise ValueError(f"{path} must end in one of {', '.join(TABLES)}, got {path.suffix or 'no ending'!r}")
+    given = long_columns(path, stated)
+    options, questions = stated_options(stated), []
+    axes, value, others = long_axes(given)
+    status = None
+    if value is not None:
+        column = dict(zip(given.names or [], given.columns, strict=True))
+        body = [column[value]]
+        status = next(
+            (name for name in others if name.lower() in ("status", "symbol") and value != VALUE), None
+        )
+        if status is not None:
+            body = [beside_status(column[value], column[status])[0]]
+            options += ["--status", status]
+    else:
+        labels = label_places(path, given, None, ())
+        body = [column for place, column in enumerate(given.columns) if place not in labels]
+    try:
+        form = number_format(
+            {text_of(cell) for column in body for cell in column if isinstance(cell, str)},
+            stated.thousands, stated.decimal, given.separator,
+        )  # fmt: skip
+    except ValueError as error:
+        questions.append(f"{error}?")
+        stated = stated._replace(
+            thousands="." if "'.'" not in str(error) and "thousands ." in str(error) else ","
+        )
+        options += ["--thousands", str(stated.thousands)]
+        form = NumberFormat(stated.thousands, "," if stated.thousands == "." else ".")
+    words = words_of(body, form, value == VALUE)
+    for option, listed in (("--absent", words.absent), ("--missing", words.missing), ("--zero", words.zero)):
+        options += [part for word in listed for part in (option, word)]
+    if value is not None:
+        options += ["--long", ",".join(axes), "--value", value]
+        long = read_long(path, axes, value, words, status=status, stated=stated)
+        cells, shown = long.cells, long.frame[value].to_numpy()
+        levels = {axis: list(dict.fromkeys(long.frame[axis])) for axis in axes}
+        totals = totals_of_long(long, axes, value)
+    else:
+        wide = read_protected(path, words=words, stated=stated)
+        assert wide.cells is not None
+        cells, shown = wide.cells, wide.cells.values.ravel()
+        levels = {"rows": wide.row_labels or [], "columns": wide.column_labels or []}
+        totals = totals_of_wide(wide)
+    tally = cells.tally()
+    known = shown[~np.isnan(shown)]
+    lattice = lattice_of(known)
+    asked, protection = suggested(known, tally[HIDDEN], bool(tally[INTERVAL]), lattice, cells.code.size)
+    questions += asked
+    if totals:
+        questions.append(
+            "Are these totals? --totals-in-table use keeps them as known totals, drop leaves them out."
+        )
+        options += ["--totals-in-table", "drop"]
+    layout = "typed columns" if given.layout is None else given.layout.describe()
+    return Look(
+        path, layout, axes if value is not None else None, value, levels,
+        [axis for axis, names in levels.items() if len(names) > 1 and all(TIMES.fullmatch(name) for name in names)],
+        others, totals, tally[INTERVAL] + tally[HIDDEN] + tally[MASKED], cells.code.size, known, lattice,
+        [*options, *protection], questions,
+    )  # fmt: skip
+
+
+def stated_options(stated: Format) -> list[str]:
+    """What was stated about the file, as options."""
+    given = {
+        "--" + name.replace("_", "-"): value for name, value in stated._asdict().items() if value is not None
+    }
+    return [part for name, value in given.items() for part in (name, str(value))]
+
+
+def long_axes(given: Columns) -> tuple[list[str], str | None, list[str]]:
+    """(axes, the column of reports, other columns) of a table with a row for each cell; ([], None, []) of others.
+
+    Axes are columns of labels or times that together name each row once, as few of them as do so.
+    """
+    names, n = given.names, len(given.columns[0])
+    if names is None or len(names) < 3 or len(set(names)) < len(names):
+        return [], None, []
+    columns = dict(zip(names, map(texts, given.columns), strict=True))
+    numeric = [name for name, column in columns.items() if is_of_numbers(column)]
+    value = next((name for name in numeric if name.lower() in VALUES), numeric[0] if numeric else None)
+    if value is None:
+        return [], None, []
+    labels = [
+        name
+        for name in names
+        if name not in (value, *numeric, *STATUSES)
+        and name.lower() not in NOTES
+        and is_of_labels(columns[name], n)
+    ]
+    if not labels or cells_named(columns, labels) < n:
+        return [], None, []
+    axes = list(labels)
+    for name in sorted(labels, key=lambda name: (-len(set(columns[name])), -labels.index(name))):
+        others = [axis for axis in axes if axis != name]
+        if others and cells_named(columns, others) == n:
+            axes = others
+    if len(axes) < 2:
+        return [], None, []
+    return axes, value, [name for name in names if name not in (*axes, value)]
+
+
+def cells_named(columns: dict[str, list[str]], axes: Sequence[str]) -> int:
+    """How many different cells some columns name."""
+    return len(set(zip(*(columns[axis] for axis in axes), strict=True)))
+
+
+def is_of_numbers(column: Sequence[str]) -> bool:
+    """Whether half of what a column has are numbers, and not all are years or other times."""
+    full = [cell for cell in column if cell not in BLANK]
+    numbers = sum(cell[:1].isdigit() and not any(map(str.isalpha, cell[:-2])) for cell in full)
+    codes = all(cell.isdigit() and (cell[0] == "0" and len(cell) > 1) for cell in full)
+    return 3 * numbers >= len(full) > 0 and not all(TIMES.fullmatch(cell) for cell in full) and not codes
+
+
+def is_of_labels(column: Sequence[str], n_rows: int) -> bool:
+    """Whether a column has more than one level, and nearly no row without."""
+    different = set(column)
+    return len(different - {""}) > 1 and 2 * sum(map(bool, column)) > n_rows
+
+
+def words_of(columns: Sequence[Any], form: NumberFormat, official: bool) -> Words:
+    """What the words in cells may stand for, by what agencies usually mean."""
+    absent: list[str] = []
+    missing: list[str] = []
+    zero: list[str] = []
+    if official:
+        return Words()
+    texts_ = dict.fromkeys(text_of(cell) for column in columns for cell in column if isinstance(cell, str))
+    for text in texts_:
+        try:
+            if kind_of(text, Words(), form) is not None:
+                continue
+        except ValueError:
+            pass
+        kind = zero if text in ZERO else absent if text.casefold() in ABSENT else missing
+        kind.append(text)
+    return Words(tuple(absent), tuple(missing), tuple(zero))
+
+
+def totals_of_long(table: LongTable, axes: Sequence[str], value: str) -> list[str]:
+    """The levels of a long table that may be totals."""
+    values = np.where(table.masked, np.nan, table.frame[value].to_numpy())
+    totals = total_levels(table.frame, axes, values)
+    return [f"{axis} {line}" for axis, lines in totals.items() for line in lines]
+
+
+def totals_of_wide(table: ProtectedTable) -> list[str]:
+    """The rows and columns of a wide table that may be totals."""
+    values = np.ma.filled(np.ma.asarray(table.values, dtype=np.float64), np.nan)
+    rows, columns = total_lines(values, table.row_labels), total_lines(values.T, table.column_labels)
+    return [f"row {line}" for line in rows] + [f"column {line}" for line in columns]
+
+
+def suggested(
+    shown: np.ndarray, hidden: Counter[str], intervals: bool, lattice: Lattice | None, n_cells: int
+) -> tuple[list[str], list[str]]:
+    """(questions, options that state a mechanism) by the gaps and steps of shown numbers."""
+    questions: list[str] = []
+    positive = shown[shown > 0]
+    least = int(positive.min()) if positive.size else 1
+    rounding: list[str] = []
+    if lattice is not None:
+        how = "midpoint" if 2 * lattice.offset == lattice.step else ""
+        kind = f"rounding-{how}" if how else "rounding" if hidden else "random-rounding"
+        rounding = [kind, "--base", str(lattice.step)]
+        ways = (
+            "to the middles of groups?"
+            if how
+            else "at random (random-rounding) or to the nearest (rounding)?"
+        )
+        questions.append(f"All positive numbers are {lattice}: rounded {ways}")
+        if lattice.offset and not how:
+            rounding[-1] = str(gcd(lattice.step, lattice.offset))
+    if hidden:
+        words = ", ".join(repr(word) if word else "Empty cells" for word in list(hidden)[:3])
+        first = "1" if (shown == 0).any() else "0"
+        below = least if least == 11 else max(each for each in BELOW if each <= max(least, 2))
+        if lattice is not None:  # the smallest count that is rounded to the smallest number
+            below = max(least - lattice.step // 2, 2)
+        share = f"{100 * hidden.total() / n_cells:.0f}% of the cells"
+        questions.append(
+            f"{words} in {share}, and no number from {first} to {least - 1}: counts of {first} to {below - 1} hidden?"
+        )
+        rule = ["suppression", "--below", str(below), *(["--hides-zero"] * (first == "0"))]
+        if rounding:
+            return questions, ["--mechanism", " ".join([*rule, "then", *rounding])]
+        return questions, ["--mechanism", *rule]
+    if rounding and not intervals:
+        return questions, ["--mechanism", *rounding]
+    if intervals:
+        return questions, []
+    zeros = float((shown == 0).mean()) if shown.size else 0.0
+    if least > 1 and zeros > MANY_ZEROS:
+        questions.append(
+            f"No number from 1 to {least - 1}, and {zeros:.0%} zeros: small counts written as 0?"
+        )
+    if (shown != np.floor(shown)).any() or (shown < 0).any():
+        questions.append("Some numbers are negative or not whole: noise? State it, with its parameter.")
+        return questions, ["--mechanism", "gaussian", "--sigma", "SIGMA"]
+    questions.append("No sign of rounding or hiding: are these the counts themselves?")
+    return questions, ["--mechanism", "interval", "--lower", "0", "--upper", "inf"]  # numbers are the counts

@@ -1,0 +1,215 @@
+"""Rows, columns and levels that are totals of others: by their names, or by their sums."""
+
+import re
+from collections.abc import Sequence
+from math import log, prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+
+from countveil.data.labels import SEPARATOR
+
+NAMES = frozenset(
+    (
+        *(
+            "total",
+            "totals",
+            "all",
+            "sum",
+            "overall",
+            "grand total",
+            "subtotal",
+            "sub-total",
+            "both sexes",
+            "all ages",
+        ),
+        *(
+            "insgesamt",
+            "gesamt",
+            "zusammen",
+            "summe",
+            "ensemble",
+            "tous",
+            "toutes",
+            "totale",
+            "totaal",
+            "todos",
+        ),
+        *(
+            "suma",
+            "totalt",
+            "i alt",
+            "yhteensä",
+            "toplam",
+            "razem",
+            "ogółem",
+            "celkem",
+            "всего",
+            "итого",
+            "合計",
+            "总计",
+        ),
+    )
+)
+"""What agencies call totals, in lower case."""
+BEGINNINGS = re.compile(r"(total|all|gesamt|insgesamt)[ ,:(_-]", re.IGNORECASE)
+SURE = log(1000.0)  # of the evidence that sums are no coincidence
+MOST_CELLS = 10**7  # of a long table whose sums are looked at
+
+
+class TotalLine(NamedTuple):
+    """A row, a column or a level that holds totals."""
+
+    place: int
+    label: str
+    named: bool  # by its name, and not by its sums only
+
+    def __str__(self) -> str:
+        label = repr(self.label)[:60] if self.label else "(empty)"
+        return label + ("" if self.named else " (the sum of the others)")
+
+
+def total_lines(values: Any, labels: Sequence[str] | None, words: Sequence[str] = ()) -> list[TotalLine]:
+    """The rows of values (n, m) that are totals of the others; NaN is a value that is not known.
+
+    A row with the name of totals is one if it is half as large as all others together, or more: a word of a vocabulary
+    may be called "all". Those in ``words`` are totals in any case. Any other row is one if all its values are the sums
+    of the others', and too many are for a coincidence. Where some of the others are hidden, a sum is larger than what
+    is shown by less than the smallest value shown for each of these.
+    """
+    n, named = values.shape[0], []
+    values = values.tocsr() if sp.issparse(values) else values
+    sums = row_sums(values)
+    if labels is not None:
+        stated = {word.strip().casefold() for word in words}
+        asked = [place for place, label in enumerate(labels) if parts_of(label) & stated]
+        called = [place for place, label in enumerate(labels) if place not in asked and has_name(label)]
+        rest = np.ones(n, bool)
+        rest[asked + called] = False
+        whole = sums[rest].sum()
+        weighty = [p for p in called if SEPARATOR in labels[p] or not sums[p] or 2.0 * sums[p] >= whole]
+        named = sorted(asked + weighty)
+        named = named if len(named) < n else []  # of nothing in the table
+    rest = np.ones(n, bool)
+    rest[named] = False
+    totals = [TotalLine(place, "" if labels is None else labels[place], True) for place in named]
+    places = np.flatnonzero(rest)
+    for place in summed_rows(values[places], sums[places]):
+        label = f"number {places[place] + 1}" if labels is None else labels[places[place]]
+        totals.append(TotalLine(int(places[place]), label, False))
+    return sorted(totals)
+
+
+def row_sums(values: Any) -> np.ndarray:
+    """(n,) of what is known."""
+    return np.asarray(values.sum(axis=1)).ravel() if sp.issparse(values) else np.nansum(values, axis=1)
+
+
+def parts_of(label: str) -> set[str]:
+    """A label in lower case, and its parts where it joins several."""
+    return {part.strip().casefold() for part in (label, *label.split(SEPARATOR))}
+
+
+def has_name(label: str) -> bool:
+    """Whether a label, or a part of it, is a name of totals."""
+    return bool(parts_of(label) & NAMES) or any(BEGINNINGS.match(part) for part in label.split(SEPARATOR))
+
+
+def summed_rows(values: Any, sums: np.ndarray) -> list[int]:
+    """The places of rows that are the sums of all others."""
+    if values.shape[0] < 3:
+        return []
+    if sp.issparse(values):
+        candidates = np.flatnonzero((2.0 * sums == sums.sum()) & (sums > 0))
+        dense = {int(place): values[[place]].toarray().ravel() for place in candidates}
+        whole = np.asarray(values.sum(axis=0)).ravel().astype(float)
+        hidden, step = np.zeros(whole.size), 0.0
+    else:
+        gone = np.isnan(values)
+        positive = values[values > 0]
+        step = float(positive.min()) if gone.any() and positive.size else 0.0
+        whole, hidden = np.nansum(values, axis=0), gone.sum(axis=0)
+        dense = {place: values[place] for place in np.flatnonzero(4.0 * sums > sums.sum()).tolist()}
+    totals = []
+    for place, row in dense.items():
+        known = ~np.isnan(row)
+        gap, room = (2.0 * row - whole)[known], (hidden * step)[known]
+        if not known.any() or (gap < 0).any() or (gap > room).any():
+            continue
+        evidence = np.maximum(np.log((row[known] + 1.0) / (room + 1.0)), 0.0)
+        if (evidence > 0).sum() > 1 and evidence.sum() > SURE:
+            totals.append(place)
+    return totals
+
+
+def total_levels(
+    frame: pd.DataFrame, axes: Sequence[str], values: np.ndarray, words: Sequence[str] = ()
+) -> dict[str, list[TotalLine]]:
+    """The levels of every axis of a long table (rows,) that are totals, as ``total_lines`` says, or have no name."""
+    coded = [pd.factorize(frame[axis]) for axis in axes]
+    shape = tuple(len(levels) for _, levels in coded)
+    totals: dict[str, list[TotalLine]] = {}
+    if prod(shape) > MOST_CELLS:
+        for axis, (_, levels) in zip(axes, coded, strict=True):
+            named_levels = [
+                TotalLine(i, str(n), True) for i, n in enumerate(levels) if not n or parts_of(str(n)) & NAMES
+            ]
+            totals |= {axis: named_levels} if named_levels else {}
+        return totals
+    table = np.full(shape, np.nan)
+    table[tuple(codes for codes, _ in coded)] = values
+    for place, (axis, (_, levels)) in enumerate(zip(axes, coded, strict=True)):
+        names = [str(level) for level in levels]
+        others = tuple(
+            [i for i, n in enumerate(map(str, other)) if n and not has_name(n)]
+            if at != place
+            else range(len(names))
+            for at, (_, other) in enumerate(coded)
+        )
+        inner = table[np.ix_(*others)] if all(map(len, others)) else table
+        by_level = np.moveaxis(inner, place, 0).reshape(len(names), -1)
+        empty = [TotalLine(i, "", True) for i, name in enumerate(names) if not name]
+        rest = [i for i, name in enumerate(names) if name]
+        lines = [
+            line._replace(place=rest[line.place])
+            for line in total_lines(by_level[rest], [names[i] for i in rest], words)
+        ]
+        if len(lines) + len(empty) < len(names) and (empty or lines):
+            totals[axis] = sorted([*empty, *lines])
+    return totals
+
+
+def split_levels(
+    frame: pd.DataFrame, axes: Sequence[str], value: str, levels: dict[str, list[TotalLine]]
+) -> tuple[np.ndarray, list[pd.DataFrame]]:
+    """(rows that are of no total, tables of totals by the axes that are left) of a long table."""
+    of = {axis: frame[axis].isin([line.label for line in levels.get(axis, ())]).to_numpy() for axis in axes}
+    kinds = sum(of[axis].astype(np.int64) << place for place, axis in enumerate(axes))
+    tables = []
+    for kind in np.unique(kinds[kinds > 0]).tolist():
+        left = [axis for place, axis in enumerate(axes) if not kind >> place & 1]
+        tables.append(frame.loc[kinds == kind, [*left, value]].reset_index(drop=True))
+    return kinds == 0, tables
+
+
+def refuse_totals(
+    path: Any, values: Any, row_labels: Sequence[str] | None, column_labels: Sequence[str] | None
+) -> None:
+    """Refuse an owner's counts with totals among them: one event would change several.
+
+    Raises:
+        ValueError: some, by their labels. No count is shown.
+    """
+    if values.dtype.kind not in "iuf":
+        return
+    if not sp.issparse(values):
+        values = np.asarray(values, dtype=np.float64)
+    lines = [f"row {line}" for line in total_lines(values, row_labels)]
+    lines += [f"column {line}" for line in total_lines(values.T, column_labels)]
+    if lines:
+        raise ValueError(
+            f"{path} must hold no totals, got {', '.join(lines[:6])}: one event would change several counts, and the "
+            "promise would not hold. Leave them out; what is no total needs another name"
+        )

@@ -1,0 +1,307 @@
+"""Tables as statistical offices publish them: each is read right, or refused with a remedy that then works."""
+
+import json
+import shlex
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import countveil as cv
+from tests.commands import fails, run
+
+m = cv.mechanisms
+TABLES = Path(__file__).parents[1] / "tables"
+NAN = np.nan
+SUPPRESSION = ("--mechanism", "suppression", "--below", "10")
+ROUNDING = ("--mechanism", "random-rounding", "--base", "3")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A folder for releases."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def imported(name, *options):
+    """(the release of a table, what the command printed)."""
+    return run_import(TABLES / name, *options)
+
+
+def run_import(path, *options):
+    found = run("import", path, "-o", "r.npz", "--force", *options)
+    return cv.Release.load("r.npz"), found.output
+
+
+def refused(name, *options):
+    return fails("import", TABLES / name, "-o", "other.npz", *options)
+
+
+def mechanism_of(release, *cell):
+    stated = release.mechanism
+    return stated.mechanisms[np.reshape(stated.of_cell, stated.shape)[cell]]
+
+
+def test_bands_are_the_intervals_that_they_are(here):
+    release, said = imported("bands/miovd.csv")
+    np.testing.assert_array_equal(
+        release.reports,
+        [[NAN, NAN, NAN], [0, NAN, 62], [NAN, NAN, NAN], [NAN, NAN, 118], [0, 0, NAN], [71, NAN, 240]],
+    )
+    assert mechanism_of(release, 0, 0) == m.Interval(1, 9)
+    assert mechanism_of(release, 0, 1) == m.Interval(10, 50)
+    assert (
+        "18 cells: 7 counts, 11 in intervals (6 '1-9', 5 '10-50'), 0 hidden, 0 masked, 0 in totals." in said
+    )
+    assert release.source == "miovd.csv"
+
+
+WONDER = ("wonder-txt/w.txt", *SUPPRESSION, "--absent", "Suppressed")
+WONDER_LONG = (*WONDER, "--long", "County,Ten-Year Age Groups", "--value", "Deaths")
+
+
+def test_wonder_has_its_totals_as_known_totals(here):
+    assert "--totals-in-table use" in refused(*WONDER_LONG)
+    release, said = imported(*WONDER_LONG, "--totals-in-table", "use")
+    assert release.shape == (12, 4)
+    assert release.labels[1] == tuple(f"{a}-{a + 9} years" for a in range(35, 75, 10))
+    np.testing.assert_array_equal(release.reports[1], [44, 0, 0, NAN])
+    assert release.totals[0][:2] == ((1,), (24, 52, 47, 41, *release.totals[0][1][4:]))
+    assert "60 cells: 23 counts, 25 hidden (25 'Suppressed'), 0 masked, 12 in totals." in said
+    assert "5 lines below the table left out" in said
+    dropped, _ = imported(*WONDER_LONG, "--totals-in-table", "drop")
+    np.testing.assert_array_equal(dropped.reports, release.reports)
+    assert dropped.totals is None
+    assert "is read with --long and --value" in refused(*WONDER)
+
+
+def test_eurostat_hides_what_is_confidential_and_masks_what_is_not_available(here):
+    table = ("eurostat-tsv/hlth.tsv", *SUPPRESSION)
+    assert "--long 'freq,icd10,age,unit,geo,TIME_PERIOD' --value OBS_VALUE" in refused(*table)
+    table += ("--long", "age,geo,TIME_PERIOD", "--value", "OBS_VALUE")
+    assert "'age' 'TOTAL'" in refused(*table)
+    release, said = imported(*table, "--totals-in-table", "drop")
+    assert release.labels == (("Y15-24", "Y25-44"), ("AT", "LU"), ("2019", "2020", "2021"))
+    expected = [[[12, NAN, 14], [NAN, NAN, NAN]], [[103, 111, NAN], [20, 22, 0]]]
+    np.testing.assert_array_equal(release.reports, expected)
+    assert release.mask is None
+    assert "7 counts, 5 hidden (5 'c'), 0 masked, 6 in totals; flags left out: 3 'b', 2 'p', 1 'e'." in said
+    release, said = imported(*table, "--totals-in-table", "none")
+    assert release.mask.sum() == 1
+    assert release.mask[0, 0, 2]  # ":" in the first row
+
+
+def test_sdmx_hides_what_is_confidential_and_masks_what_is_not_available(here):
+    release, said = imported(
+        "eurostat-tsv/sdmx.csv", *SUPPRESSION, "--long", "age,geo,TIME_PERIOD", "--value", "OBS_VALUE"
+    )
+    expected = [[[12, NAN], [NAN, NAN]], [[103, 0], [20, 22]]]
+    np.testing.assert_array_equal(release.reports, expected)
+    assert np.argwhere(release.mask).tolist() == [[1, 0, 1]]
+    assert "4 counts, 3 hidden (3 'C'), 1 masked (1 ':'), 0 in totals; flags left out: 1 'b', 1 'e'." in said
+
+
+DESTATIS = [f"destatis-semicolon/{name}" for name in (
+    "gs.csv", "gs_utf8.csv", "clean_latin1.csv", "clean_semicolon.csv", "clean_tab.tsv", "utf16.tsv"
+)]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DESTATIS)
+def test_destatis(here, name):
+    stated = (
+        *("--mechanism", "suppression", "--below", "3"),
+        *("--absent", "x", "--missing", ".", "--zero", "-"),
+    )
+    assert "state --thousands . if it is 1021" in refused(name, *stated)
+    release, said = imported(name, *stated, "--thousands", ".")
+    np.testing.assert_array_equal(release.reports, [[1021, 12, 0, 0], [2345, 0, 17, NAN], [1204, 31, 0, 5]])
+    assert np.argwhere(release.mask).tolist() == [[0, 2], [2, 2]]
+    assert "12 cells: 9 counts, 1 hidden (1 'x'), 2 masked (2 '.'), 0 in totals." in said
+    rows, columns = release.labels
+    assert "Lübeck" in rows[2]
+    sexes = ("männlich | ", "weiblich | ") if "gs" in name else ("m ", "w ")
+    assert columns == tuple(f"{sex}{year}" for sex in sexes for year in (2021, 2022))
+    if "gs" in name:
+        assert rows[1] == "01002 Kiel, kreisfreie Stadt"
+        assert "2 header rows, 2 lines above the table left out, 2 lines below the table left out" in said
+
+
+def test_numbers_that_may_be_thousands_or_decimals(here):
+    table = ("destatis-semicolon/thousands.tsv", "--mechanism", "rounding", "--base", "1000")
+    assert "'12.000' may be thousands or decimals" in refused(*table)
+    assert imported(*table, "--thousands", ".")[0].reports[:, 0].tolist() == [12000, 20000, 18000]
+    gaussian = ("destatis-semicolon/thousands.tsv", "--mechanism", "gaussian", "--sigma", "5")
+    assert imported(*gaussian, "--decimal", ".")[0].reports[:, 0].tolist() == [12, 20, 18]
+
+
+CROSSTAB = np.loadtxt(
+    TABLES / "margins/crosstab.csv", delimiter=",", skiprows=1, usecols=range(1, 5), max_rows=6
+)
+EXACT = ("--mechanism", "interval", "--lower", "0", "--upper", "inf")
+OF_LONG = ("--long", "town,kind", "--value", "n")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("margins/crosstab.csv", EXACT), ("margins/long.csv", (*EXACT, *OF_LONG))]
+)
+def test_totals_are_used_or_dropped_and_never_counted(here, name, options):
+    assert "totals among its counts" in refused(name, *options)
+    dropped, said = imported(name, *options, "--totals-in-table", "drop")
+    np.testing.assert_array_equal(dropped.reports, CROSSTAB)
+    assert dropped.reports.sum() == 600
+    assert "35 cells: 24 counts, 0 hidden, 0 masked, 11 in totals." in said
+    used, _ = imported(name, *options, "--totals-in-table", "use")
+    np.testing.assert_array_equal(used.reports, CROSSTAB)
+    assert {each.over for each in used.totals} >= {(0,), (1,)}
+    assert imported(name, *options, "--totals-in-table", "none")[0].shape == (7, 5)
+
+
+def test_rounded_totals_are_not_taken_for_exact_ones(here):
+    table = ("margins/rr3.csv", *ROUNDING)
+    assert "use with --totals-mechanism exact, or" in refused(*table)
+    assert "must come with --totals-mechanism" in refused(*table, "--totals-in-table", "use")
+    release, _ = imported(
+        *table, "--totals-in-table", "use", "--totals-mechanism", "random-rounding --base 3"
+    )
+    assert {each.mechanism for each in release.totals} == {m.RandomRounding(3)}
+    assert release.reports.sum() == 591
+
+
+def test_totals_beside_hidden_counts(here):
+    release, _ = imported("margins/supp.csv", *SUPPRESSION, "--totals-in-table", "use")
+    assert np.isnan(release.reports).sum() == 3
+    assert release.mechanism == m.Suppression(10)  # "<10" is what it hides
+    assert imported("margins/supp.csv", "--totals-in-table", "use")[0].mechanism == m.Interval(0, 9)
+
+
+@pytest.mark.parametrize(("name", "word"), [("hes", "*"), ("opensafely", "[REDACTED]")])
+def test_rounding_that_is_not_stated_is_warned_of(here, name, word):
+    stated = ("--mechanism", "suppression", "--below", "8", "--absent", word)
+    release, said = imported(f"suppress-then-round/{name}.csv", *stated)
+    assert np.isnan(release.reports).sum() == 123
+    assert "warning: all positive numbers are multiples of 5" in said
+    _, said = imported("suppress-then-round/midpoint6.csv", "--mechanism", "rounding", "--base", "3")
+    assert "warning: all positive numbers are 3 above multiples of 6" in said
+    for table, rule in (
+        (f"suppress-then-round/{name}.csv", "suppression --below 8 then rounding --base 5"),
+        ("suppress-then-round/midpoint6.csv", "rounding-midpoint --base 6"),
+    ):
+        command = json.loads(run("look", TABLES / table, "--json").stdout)["command"]
+        assert rule in command.replace("'", "")
+        assert "warning" not in run(*shlex.split(command)[1:]).output
+
+
+@pytest.mark.parametrize(("name", "empty"), [("xblank", "empty"), ("xna", "'N/A'")])
+def test_blanks_next_to_a_word_are_masked(here, name, empty):
+    release, said = imported(
+        f"hidden-as-zero/{name}.csv", "--mechanism", "suppression", "--below", "5", "--absent", "X"
+    )
+    assert (np.isnan(release.reports).sum(), release.mask.sum()) == (81, 24)
+    assert f"215 counts, 81 hidden (81 'X'), 24 masked (24 {empty}), 0 in totals" in said
+
+
+@pytest.mark.parametrize("name", ["twohead", "twohead_merged"])
+def test_two_header_rows(here, name):
+    release, _ = imported(f"time-order/{name}.csv", *ROUNDING)
+    assert release.labels == (
+        ("North", "South"),
+        ("Male | 2019", "Male | 2020", "Female | 2019", "Female | 2020"),
+    )
+    np.testing.assert_array_equal(release.reports, [[12, 15, 18, 21], [3, 6, 9, 12]])
+    one, _ = imported("time-order/sub.csv", "--mechanism", "gaussian", "--sigma", "9", "--header-rows", "1")
+    assert one.shape == (3, 2)
+    two, _ = imported("time-order/sub.csv", *ROUNDING)
+    assert two.labels[1] == ("m19 | 2019", "m20 | 2020")
+
+
+TIMES = ("ddmmyyyy", "gaps", "iso", "isoweek", "mdy", "monyear")
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_times_name_rows(here, name):
+    wide, _ = imported(f"time-order/wide_{name}.csv", *ROUNDING)
+    long, _ = imported(f"time-order/long_{name}.csv", *ROUNDING, "--long", "when,where", "--value", "n")
+    assert wide.labels[1] == long.labels[1] == tuple("abcde")
+    assert set(wide.labels[0]) == set(long.labels[0])
+    order = [long.labels[0].index(label) for label in wide.labels[0]]
+    np.testing.assert_array_equal(wide.reports, long.reports[order])
+
+
+EVERY = sorted(path.relative_to(TABLES).as_posix() for path in TABLES.glob("*/*"))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_what_look_suggests_works_when_pasted(here, name):
+    found = json.loads(run("look", TABLES / name, "--json").stdout)
+    command = shlex.split(found["command"])
+    assert command[:2] == ["countveil", "import"]
+    run(*command[1:])
+    assert found["cells"] == found["numbers"] + sum(found["words"].values())
+
+
+def test_there_is_a_test_for_every_table():
+    text = Path(__file__).read_text(encoding="utf-8")
+    for name in EVERY:
+        stem = Path(name).stem
+        known = stem in text or (name.split("/")[0] == "time-order" and stem.partition("_")[2] in TIMES)
+        assert known or stem in ("years_across", "zeros"), name
+
+
+def test_a_column_of_statuses_says_why_a_number_is_missing(here):
+    """As Statistics Canada publishes tables: codes of places and series beside their names."""
+    lines = ["REF_DATE,GEO,DGUID,Cause,UOM,VECTOR,COORDINATE,VALUE,STATUS,SYMBOL"]
+    values = iter(["12", "", "0", "30", "", "11", "25", "14", "0", "17", "", "40"])
+    statuses = {1: "x", 4: "..", 6: "E", 10: "x"}
+    for number, (year, place, cause) in enumerate(product((2020, 2021), ("Ada", "Bo", "Cy"), "de")):
+        code = f"v{10 * 'ABC'.index(place[0]) + 'de'.index(cause)}"
+        lines.append(f"{year},{place},0{place[0]},{cause},Number,{code},{code}.1,{next(values)},"
+                     f"{statuses.get(number, '')},")  # fmt: skip
+    (here / "t.csv").write_text("\n".join(lines))
+    stated = (
+        "--long",
+        "REF_DATE,GEO,Cause",
+        "--value",
+        "VALUE",
+        *SUPPRESSION,
+        "--absent",
+        "x",
+        "--missing",
+        "..",
+    )
+    release, said = run_import(here / "t.csv", *stated, "--status", "STATUS")
+    expected = [[[12, NAN], [0, 30], [0, 11]], [[25, 14], [0, 17], [NAN, 40]]]
+    np.testing.assert_array_equal(release.reports, expected)
+    assert np.argwhere(release.mask).tolist() == [[0, 2, 0]]
+    assert "2 hidden (2 'x'), 1 masked (1 '..'), 0 in totals; flags left out: 1 'E'." in said
+    found = json.loads(run("look", "t.csv", "--json").stdout)
+    assert list(found["axes"]) == ["REF_DATE", "GEO", "Cause"]
+    run(*shlex.split(found["command"])[1:])
+    np.testing.assert_array_equal(cv.Release.load("t.npz").reports, expected)
+
+
+def test_other_files_hold_the_same_table(here):
+    """A workbook and a .parquet of hidden-as-zero/xblank.csv."""
+    frame = pd.read_csv(TABLES / "hidden-as-zero/xblank.csv", index_col=0)
+    stated = ("--mechanism", "suppression", "--below", "5", "--absent", "X")
+    expected, _ = imported("hidden-as-zero/xblank.csv", *stated)
+    frame.to_excel(here / "t.xlsx")
+    frame.reset_index(names="place").astype("string").to_parquet(here / "t.parquet")
+    for name in ("t.xlsx", "t.parquet"):
+        release, _ = run_import(here / name, *stated)
+        np.testing.assert_array_equal(release.reports, expected.reports)
+        np.testing.assert_array_equal(release.mask, expected.mask)
+        assert release.labels == expected.labels
+
+
+def test_an_owner_is_refused_without_a_count(here):
+    (here / "c.csv").write_text((TABLES / "margins/crosstab.csv").read_text())
+    said = fails("privatize", "c.csv", "-o", "r.npz", "--epsilon", "1", "--precision", "1")
+    assert "must hold no totals, got row 'All', column 'All'" in said
+    assert not any(str(n) in said for n in (100, 600, 233, 39))
+    renamed = (TABLES / "margins/crosstab.csv").read_text().replace("All", "City")
+    (here / "c.csv").write_text(renamed)
+    said = fails("privatize", "c.csv", "-o", "r.npz", "--epsilon", "1", "--precision", "1")
+    assert "row 'City' (the sum of the others)" in said

@@ -1,0 +1,59 @@
+import pytest
+
+from countveil.data.published_formats import beside_status, is_eurostat, long_of_eurostat, statuses_of
+
+NAMES = ["freq,geo\\TIME_PERIOD", "2019 ", "2020 "]
+
+
+def test_a_eurostat_table_has_a_row_for_each_cell():
+    assert is_eurostat(NAMES)
+    assert not is_eurostat(["geo", "2019"])
+    assert not is_eurostat(None)
+    names, rows = long_of_eurostat(NAMES, [["A,AT", "12 b", ": c"], ["A,LU", ": ", "3"]])
+    assert names == ["freq", "geo", "TIME_PERIOD", "OBS_VALUE", "OBS_FLAG"]
+    assert rows == [
+        ["A", "AT", "2019", "12", "b"],
+        ["A", "AT", "2020", ":", "c"],
+        ["A", "LU", "2019", ":", ""],
+        ["A", "LU", "2020", "3", ""],
+    ]
+    with pytest.raises(ValueError, match="row 1 must have 2 labels in its first cell, got 'AT'"):
+        long_of_eurostat(NAMES, [["AT", "1", "2"]])
+
+
+@pytest.mark.parametrize(
+    ("value", "status", "flag", "cell", "kind"),
+    [
+        ("12", "", "", "12", None),
+        ("", "C", "", "C", "hidden"),
+        ("", "A", "", "A", "hidden"),
+        ("", "N", "", "N", "hidden"),
+        ("", "D", "", "D", "masked"),  # for the sake of another cell
+        ("", "S", "", "S", "masked"),
+        ("", "F", "", ":", "masked"),
+        ("", "", "", ":", "masked"),
+        (":", "", "c", "c", "hidden"),
+        (":", "", "cd", "c", "hidden"),
+        (":", "", "z", ":", "masked"),
+        ("NaN", "", "", ":", "masked"),
+    ],
+)
+def test_why_a_cell_has_no_number(value, status, flag, cell, kind):
+    found = statuses_of([value], {"CONF_STATUS": [status], "OBS_FLAG": [flag]})
+    assert found.cells == [cell]
+    assert (cell in found.hidden) == (kind == "hidden")
+    assert (cell in found.masked) == (kind == "masked")
+
+
+def test_flags_of_numbers_are_counted():
+    found = statuses_of(
+        ["1", "2", "3", ""],
+        {
+            "CONF_STATUS": ["F", "C", "", "C"],
+            "OBS_FLAG": ["bp", "", "e", ""],
+            "OBS_STATUS": ["A", "", "E", ""],
+        },
+    )
+    assert found.flags == {"b": 1, "p": 1, "C": 1, "e": 1, "E": 1}
+    cells, flags = beside_status(["1", "", ""], ["E", "x", ""])
+    assert (cells, flags) == (["1", "x", ""], {"E": 1})

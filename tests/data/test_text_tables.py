@@ -1,0 +1,177 @@
+import itertools
+import sys
+
+import pytest
+
+from countveil.data.text_tables import Format, header_rows_of, read_text_table, text_of
+
+NAMES = ["place", "Fälle 2021", "Fälle 2022"]
+ROWS = [["Łódź, the city", "12", "1,5"], ["Köln | Mülheim; east", "0", "<5"], ["Århus", "340", ""]]
+SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
+
+
+def written(separator, rows, end="\n"):
+    """Cells with a quote or a separator in them are quoted."""
+    quoted = [[f'"{c}"' if any(s in c for s in SEPARATORS) else c for c in row] for row in rows]
+    return "".join(separator.join(row) + end for row in quoted)
+
+
+@pytest.mark.parametrize("separator", SEPARATORS)
+@pytest.mark.parametrize("ending", [".csv", ".tsv", ".txt"])
+def test_separators_are_found_whatever_a_file_is_called(tmp_path, separator, ending):
+    path = tmp_path / f"t{ending}"
+    for end in ("\n", "\r\n"):
+        path.write_text(written(separator, [NAMES, *ROWS], end), encoding="utf-8", newline="")
+        found = read_text_table(path)
+        assert (found.names, found.rows, found.layout.separator) == (NAMES, ROWS, separator)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252"])
+def test_encodings_are_found(tmp_path, encoding):
+    path = tmp_path / "t.csv"
+    rows = [[cell.replace("Łódź", "Lodz") for cell in row] for row in ROWS]
+    path.write_text(written(";", [NAMES, *rows]), encoding=encoding)
+    found = read_text_table(path)
+    assert (found.names, found.rows) == (NAMES, rows)
+    assert found.layout.encoding == encoding
+    with pytest.raises(ValueError, match="must be ascii text, got other bytes"):
+        read_text_table(path, Format(encoding="ascii"))
+    with pytest.raises(ValueError, match="--encoding must be one that Python knows"):
+        read_text_table(path, Format(encoding="morse"))
+
+
+PREAMBLES = {
+    "none": [],
+    "a title": [["Deaths by county"]],
+    "a title and a blank line": [["Deaths by county"], []],
+    "padded": [["Deaths by county", "", ""], ["", "", ""]],
+    "three lines": [["Table 1"], ["made up"], []],
+}
+FOOTERS = {
+    "none": [],
+    "a rule and notes": [["---"], ["Dataset: made up"], ["---"]],
+    "underscores": [["__________"], ["(C)opyright"]],
+    "notes": [[], ["Source: made up, 2020, 2021"], ["* preliminary"]],
+    "padded": [["Source: made up", "", ""]],
+}
+
+
+@pytest.mark.parametrize(("above", "below"), list(itertools.product(PREAMBLES, FOOTERS)))
+def test_lines_around_the_table_are_left_out_and_counted(tmp_path, above, below):
+    path = tmp_path / "t.csv"
+    path.write_text(written(",", [*PREAMBLES[above], NAMES, *ROWS, *FOOTERS[below]]))
+    found = read_text_table(path)
+    assert (found.names, found.rows) == (NAMES, ROWS)
+    assert len(found.layout.preamble) == sum(any(row) for row in PREAMBLES[above])
+    assert len(found.layout.footer) == sum(any(row) for row in FOOTERS[below])
+
+
+HEADERS = {
+    "one": ([["place", "a", "b"]], ["place", "a", "b"]),
+    "years below names": ([["place", "a", "b"], ["", "2019", "2020"]], ["place", "a | 2019", "b | 2020"]),
+    "merged": ([["place", "Male", ""], ["", "2019", "2020"]], ["place", "Male | 2019", "Male | 2020"]),
+    "merged above": ([["", "Male", ""], ["place", "2019", "2020"]], ["place", "Male | 2019", "Male | 2020"]),
+    "text": ([["place", "Male", ""], ["", "fire", "theft"]], ["place", "Male | fire", "Male | theft"]),
+    "pandas": (
+        [["sex", "M", "M"], ["year", "2019", "2020"], ["place", "", ""]],
+        ["sex | year | place", "M | 2019", "M | 2020"],
+    ),
+    "three": ([["", "x", "x"], ["", "Male", ""], ["", "2019", "2020"]], ["", "x | Male | 2019", "x | Male | 2020"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HEADERS)
+def test_header_rows_are_found(tmp_path, name):
+    path, (rows, names) = tmp_path / "t.csv", HEADERS[name]
+    path.write_text(written(",", [*rows, ["Ada", "12", "x"], ["Bo", "x", "2020"]]))
+    found = read_text_table(path)
+    assert (found.names, found.layout.header_rows, len(found.rows)) == (names, len(rows), 2)
+    assert read_text_table(path, Format(header_rows=1)).names == rows[0]
+    assert read_text_table(path, Format(header_rows=0)).names is None
+    assert len(read_text_table(path, header=False).rows) == len(rows) + 2
+
+
+@pytest.mark.parametrize(
+    "record",
+    [["Ada", "2019", "2020"], ["", "12", "13"], ["", "X", "X"], ["", "<5", "2019"], ["", "201912", "2020"]],
+)
+def test_records_are_no_headers(record):
+    assert header_rows_of([["place", "a", "b"], record, ["Bo", "X", "<5"]]) == 1
+
+
+def test_what_is_stated_is_not_looked_for(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("made;up\n1;2\na;b\n3;4\n")
+    assert read_text_table(path, Format(skip=2)).names == ["a", "b"]
+    assert read_text_table(path, Format(separator=",")).names == ["made;up"]
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("a,b\nrow1,1,2\nrow2,3,4\n", "if these are names of columns, add one for the row labels"),
+        (",x,y\nr1,1,2\n---\n,x,y\nr1,1,2\n", "must hold one table"),
+        ("a,b\nr1,1\n---\nr2,2\n", "must hold one table"),
+        (
+            "a,b\n1\n2,3\n",
+            "must have 2 cells in every row, got 1 in row 2: an absent report is an empty cell",
+        ),
+        ("a,b\n", "a header row and a row of reports or more"),
+        ("", "must hold a table"),
+        ("\x00\x01\x02\x03", "no text"),
+    ],
+)
+def test_files_that_may_be_read_in_two_ways_are_refused(tmp_path, text, rule):
+    path = tmp_path / "t.csv"
+    path.write_bytes(text.encode() if "\x01" not in text else b"\xff\x00\x01\x02\xfe")
+    with pytest.raises(ValueError, match=rule):
+        read_text_table(path)
+
+
+def test_separators_at_the_end_of_every_line_make_no_column(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a,b,\n1,2,\n3,4,\n")
+    assert read_text_table(path)[:2] == (["a", "b"], [["1", "2"], ["3", "4"]])
+
+
+def test_a_workbook_is_read_by_its_types(tmp_path):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    sheet = book.active
+    for row in (
+        ["Deaths by county"],
+        ["place", "Male", None],
+        [None, 2019, 2020],
+        ["Ada", 12, 1.021],
+        ["Bo", "X", None],
+    ):
+        sheet.append(row)
+    sheet.append(["Source: made up"])
+    sheet.merge_cells("B2:C2")
+    book.create_sheet("notes").append(["none"])
+    book.save(tmp_path / "t.xlsx")
+    found = read_text_table(tmp_path / "t.xlsx")
+    assert found.names == ["place", "Male | 2019", "Male | 2020"]
+    assert found.rows == [["Ada", 12, 1.021], ["Bo", "X", ""]]
+    around = "1 line above the table left out, 1 line below the table left out"
+    assert found.layout.describe() == f"sheet 'Sheet', 1 more not read, 2 header rows, {around}"
+    (tmp_path / "u.xlsx").write_bytes(b"PK\x03\x04 broken")
+    with pytest.raises(ValueError, match="must be a workbook"):
+        read_text_table(tmp_path / "u.xlsx")
+
+
+def test_cells_as_text():
+    assert [text_of(cell) for cell in (" a ", 12, 12.0, 1.5, None, float("nan"))] == [
+        "a",
+        "12",
+        "12",
+        "1.5",
+        "",
+        "",
+    ]
+
+
+def test_a_workbook_without_its_reader_says_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(ValueError, match=r"openpyxl, which is not installed: pip install '.\[tables\]'"):
+        read_text_table(tmp_path / "t.xlsx")

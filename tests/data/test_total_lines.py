@@ -1,0 +1,109 @@
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from countveil.data.total_lines import TotalLine, refuse_totals, split_levels, total_levels, total_lines
+
+RNG = np.random.default_rng(7)
+COUNTS = RNG.poisson(RNG.gamma(2.0, 10.0, (8, 5))).astype(float)
+WITH_TOTAL = np.vstack([COUNTS, COUNTS.sum(axis=0)])
+LABELS = [f"place {i}" for i in range(8)]
+NAMES = [
+    *(
+        "Total",
+        "All",
+        "TOTAL",
+        "insgesamt",
+        "Gesamt",
+        "Summe",
+        "all ages",
+        "Total, all causes",
+        "Male | Total",
+    ),
+    "Grand total",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_totals_are_known_by_name(name):
+    assert total_lines(WITH_TOTAL, [*LABELS, name]) == [TotalLine(8, name, True)]
+
+
+def test_a_table_of_nothing_but_totals_has_none():
+    assert total_lines(COUNTS[:1], ["Total"]) == []
+
+
+def test_names_that_are_stated_and_words_of_a_vocabulary():
+    assert total_lines(WITH_TOTAL, [*LABELS, "City"], ["city"]) == [TotalLine(8, "City", True)]
+    small = WITH_TOTAL.copy()
+    small[8] = 1.0
+    assert total_lines(small, [*LABELS, "all"]) == []  # a word among others
+    assert total_lines(small, [*LABELS, "all"], ["All"]) == [TotalLine(8, "all", True)]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.coo_array])
+def test_totals_are_known_by_their_sums(kind):
+    place = [3, 0, 1, 2, 8, 4, 5, 6, 7]
+    found = total_lines(kind(WITH_TOTAL[place]), None)
+    assert [(line.place, line.named) for line in found] == [(4, False)]
+    assert str(found[0]) == "'number 5' (the sum of the others)"
+    assert total_lines(kind(COUNTS), None) == []
+
+
+def test_totals_of_hidden_counts_are_known_by_their_sums():
+    shown = WITH_TOTAL.copy()
+    shown[:8][shown[:8] < 10] = np.nan
+    assert np.isnan(shown).any(axis=0).all()  # no sum is complete
+    assert [line.place for line in total_lines(shown, [*LABELS, "City"])] == [8]
+    shown[8] += 200.0
+    assert total_lines(shown, [*LABELS, "City"]) == []
+
+
+def test_a_few_small_sums_are_no_totals():
+    assert total_lines(np.array([[1.0, 0, 1], [0, 1, 0], [1, 1, 1]]), None) == []
+    assert total_lines(np.array([[50.0, 60], [50, 60]]), None) == []
+
+
+FRAME = pd.DataFrame(
+    [(f"p{i}", f"k{j}", COUNTS[i, j]) for i in range(8) for j in range(5)], columns=["place", "kind", "n"]
+)
+WHOLE = pd.concat(
+    [
+        FRAME,
+        FRAME.groupby("place", as_index=False)["n"].sum().assign(kind="All"),
+        FRAME.groupby("kind", as_index=False)["n"].sum().assign(place="City"),
+        pd.DataFrame([("City", "All", FRAME["n"].sum())], columns=["place", "kind", "n"]),
+    ],
+    ignore_index=True,
+)
+
+
+def test_levels_of_a_long_table():
+    found = total_levels(WHOLE, ["place", "kind"], WHOLE["n"].to_numpy())
+    assert {axis: [line.label for line in lines] for axis, lines in found.items()} == {
+        "place": ["City"],
+        "kind": ["All"],
+    }
+    kept, tables = split_levels(WHOLE, ["place", "kind"], "n", found)
+    pd.testing.assert_frame_equal(WHOLE[kept], FRAME)
+    assert [list(table.columns) for table in tables] == [["kind", "n"], ["place", "n"], ["n"]]
+    assert tables[2]["n"].tolist() == [FRAME["n"].sum()]
+    assert total_levels(FRAME, ["place", "kind"], FRAME["n"].to_numpy()) == {}
+
+
+def test_an_empty_level_is_one_of_totals():
+    empty = WHOLE.replace({"All": "", "City": "p9"})
+    empty = empty[empty["place"] != "p9"]
+    found = total_levels(empty, ["place", "kind"], empty["n"].to_numpy())
+    assert [str(line) for line in found["kind"]] == ["(empty)"]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_an_owner_is_refused_by_label_and_without_a_count(kind):
+    with pytest.raises(ValueError, match="row 'All': one event would change several counts") as error:
+        refuse_totals("t.csv", kind(WITH_TOTAL), [*LABELS, "All"], None)
+    assert str(int(COUNTS.sum())) not in str(error.value)
+    with pytest.raises(ValueError, match=r"column 'number 9' \(the sum of the others\)"):
+        refuse_totals("t.npy", kind(WITH_TOTAL.T), None, None)
+    refuse_totals("t.npy", kind(COUNTS), None, None)
