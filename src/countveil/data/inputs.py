@@ -83,15 +83,21 @@ class PrivateInputs:
 
     @classmethod
     def from_release(
-        cls: Any, release: Release, *, mask: Any = None, row_offset: Any = None, column_offset: Any = None
+        cls: Any,
+        release: Release,
+        *,
+        mask: Any = None,
+        row_offset: Any = None,
+        column_offset: Any = None,
+        exposure: Any = None,
     ) -> Any:
-        """The reports, noise levels and labels of a ``Release``; mask and offsets as for ``PrivatizedCounts``."""
+        """The reports, noise levels and labels of a ``Release``; all else as for ``PrivatizedCounts``."""
         if not isinstance(release, Release):
             raise TypeError(f"release must be a Release, got {type(release).__name__}")
         if release.totals is not None:
             raise ValueError("release must have no totals, which Reports.from_release reads, got some")
         noise, level = noise_of(release)
-        options = {"row_offset": row_offset, "column_offset": column_offset}
+        options = {"row_offset": row_offset, "column_offset": column_offset, "exposure": exposure}
         hidden = mask_of_release(release, mask)
         found = cls(release.reports, level, hidden, noise=noise, **release_labels(release), **options)
         found.simulated, found.directed, found.source = release.simulated, release.directed, release.source

@@ -33,6 +33,7 @@ class Cells(NamedTuple):
     columns: np.ndarray
     reports: np.ndarray  # max(report, 0), or -1 where there is none
     level: np.ndarray  # of the noise
+    exposure: np.ndarray  # by cell, or 1.0
 
     def take(self, chosen: np.ndarray) -> "Cells":
         """Some of these cells."""
@@ -140,6 +141,7 @@ def draw_cells(
     column_i: Any,
     report_i: Any,
     level_i: Any,
+    exposure_i: Any,
     rng: Any,
     count_i: Any,
 ) -> None:
@@ -149,7 +151,7 @@ def draw_cells(
         if level_i[i] <= 0.0:
             count_i[i] = report_i[i]
         else:
-            rate = max(inner(theta_dk, d, phi_vk, v), SMALLEST)
+            rate = max(exposure_i[i] * inner(theta_dk, d, phi_vk, v), SMALLEST)
             count_i[i] = draw_given(law_at(law, d, v), report_i[i], rate, level_i[i], rng)
 
 
@@ -162,6 +164,7 @@ def add_laws(
     column_i: Any,
     report_i: Any,
     level_i: Any,
+    exposure_i: Any,
     total_iy: Any,
     cut_i: Any,
 ) -> None:
@@ -174,7 +177,7 @@ def add_laws(
         elif report_i[i] >= 0 and level_i[i] <= 0.0:
             total_iy[i, report_i[i]] += 1.0
         else:
-            rate = max(inner(theta_dk, d, phi_vk, v), SMALLEST)
+            rate = max(exposure_i[i] * inner(theta_dk, d, phi_vk, v), SMALLEST)
             total = fill_weights(law_at(law, d, v), report_i[i], rate, level_i[i], weight_y)
             cut_i[i] = total <= 0.0
             for y in range(0 if cut_i[i] else weight_y.size):
@@ -190,13 +193,14 @@ def add_scores(
     column_i: Any,
     report_i: Any,
     level_i: Any,
+    exposure_i: Any,
     below_i: Any,
     at_i: Any,
 ) -> None:
     """below_i += P(max(report, 0) < report_i) and at_i += P(max(report, 0) = report_i), in place."""
     for i in range(report_i.size):
         d, v = row_i[i], column_i[i]
-        cell, rate = law_at(law, d, v), max(inner(theta_dk, d, phi_vk, v), SMALLEST)
+        cell, rate = law_at(law, d, v), max(exposure_i[i] * inner(theta_dk, d, phi_vk, v), SMALLEST)
         for report in range(report_i[i] + 1):
             sum_i = below_i if report < report_i[i] else at_i
             if report > 0:
