@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from countveil.cli import exposure_option as e
 from countveil.cli import mechanism_options as m
 from countveil.cli import totals_options as t
 from countveil.cli.errors import plain_errors
@@ -91,6 +92,7 @@ def import_table(
     total_column: t.TotalColumn = None,
     totals_of: t.TotalsOf = None,
     totals_mechanism: t.TotalsMechanism = None,
+    exposure: e.Exposure = None,
     simulated: Annotated[
         bool,
         typer.Option("--simulated", help="The noise came from a seeded generator: it protects nobody."),
@@ -106,7 +108,8 @@ def import_table(
     --source "CDC WONDER, 1999-2020"`
     """
     stated_totals = t.StatedTotals.of(totals, total_row, total_column, totals_of, totals_mechanism)
-    check_free(output, force, table, probabilities, mechanisms, *stated_totals.paths)
+    beside = Path(exposure) if exposure is not None and long is None else None
+    check_free(output, force, table, probabilities, mechanisms, beside, *stated_totals.paths)
     check_ending(output, ".npz")
     given: dict[str, Any] = {
         "alpha": alpha,
@@ -142,12 +145,13 @@ def import_table(
     if long is not None and value is not None:
         axes = [name.strip() for name in long.split(",")]
         sums, groups = stated_totals.beside_long(value, words, gone)
-        further = [*([] if by is None else [by.by]), *t.columns_named(sums, groups, [*axes, value])]
+        further = [*([] if by is None else [by.by]), *e.column_of_exposure(exposure)]
+        further += t.columns_named(sums, groups, [*axes, value])
         cells, mask = read_long(table, axes, value, words, gone, further)
         stated = stated if by is None else by.of(cells[by.by].tolist())
         release = import_long(
             cells, axes, value, stated, source, by=None if by is None else by.by, mask=mask,
-            background=left_out, totals=sums or None, groups=groups, simulated=simulated,
+            background=left_out, totals=sums or None, groups=groups, exposure=exposure, simulated=simulated,
         )  # fmt: skip
     else:
         with doubts_said():
@@ -156,7 +160,10 @@ def import_table(
             )
         found, families = stated_totals.beside_wide(found, words, gone)
         stated = stated if by is None else by.of_sides(found.row_labels, found.column_labels)
-        release = import_reports(found, stated, source, totals=families or None, simulated=simulated)
+        release = import_reports(
+            found, stated, source, totals=families or None, simulated=simulated,
+            exposure=e.exposure_of_wide(exposure, found, not no_header, row_labels),
+        )  # fmt: skip
     release.save(output)
     say(release.describe())
     say(f"Wrote {output}: {' x '.join(map(str, release.shape))} reports, imported.")

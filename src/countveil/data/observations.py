@@ -15,7 +15,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from countveil.data.exposures import MOST_CELLS, read_exposure
-from countveil.data.inputs import PlainInputs, PrivateInputs, mask_of_release, release_labels
+from countveil.data.inputs import (
+    PlainInputs,
+    PrivateInputs,
+    exposure_of_release,
+    mask_of_release,
+    release_labels,
+)
 from countveil.data.labels import axes_of, in_order
 from countveil.data.matrices import (
     as_matrices,
@@ -453,6 +459,7 @@ class NaiveCounts(PlainInputs, Observations):
     def __init__(self, reports: Any, mask: Any = None, **options: Any) -> None:
         if isinstance(reports, Release):
             options = release_labels(reports) | options
+            options["exposure"] = exposure_of_release(reports, options.get("exposure"))
             mask, self.directed = mask_of_release(reports, mask), reports.directed
             reports = reports.reports
         super().__init__(reports, 0.0, mask, **options)

@@ -10,7 +10,12 @@ import pandas as pd
 import scipy.sparse as sp
 
 from countveil.data import joined_files
-from countveil.data.inputs import mask_of_release, release_labels, totals_of_release
+from countveil.data.inputs import (
+    exposure_of_release,
+    mask_of_release,
+    release_labels,
+    totals_of_release,
+)
 from countveil.data.labels import axes_of, in_order
 from countveil.data.matrices import check_mask, check_matrix, unwrap
 from countveil.data.numbering import NO_REPORT, check_one, coded, in_rows, number
@@ -227,7 +232,7 @@ class Reports(Observations):
         if not isinstance(release, Release):
             raise TypeError(f"release must be a Release, got {type(release).__name__}")
         options = release_labels(release) | {"row_offset": row_offset, "column_offset": column_offset}
-        options["exposure"] = exposure
+        options["exposure"] = exposure_of_release(release, exposure)
         mechanism = in_rows(release.mechanism, len(release.shape))
         known = totals_of_release(release) if totals else None
         found = cls(release.reports, mechanism, mask_of_release(release, mask), totals=known, **options)

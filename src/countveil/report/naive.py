@@ -65,7 +65,8 @@ def naive_fit(fit: FactorizationEstimator, release: Release) -> FactorizationEst
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, FitWarning):
             warnings.simplefilter("ignore", category)
-        check_whole(other.fit(in_shape_of(fit, NaiveCounts(release), fit_labels(fit))))
+        data = in_shape_of(fit, NaiveCounts(release), fit_labels(fit))
+        check_whole(other.fit(fit.exposed("release", data)))
     return other
 
 
