@@ -1,4 +1,4 @@
-"""Known exposures of cells, such as their population: expected counts are exposures times rates (mathematics, 6.6)."""
+"""Known exposures of cells, such as their population: expected counts are exposures times rates (mathematics, 3.4)."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""A law of reports whose cells have known exposures: that of another law, at exposure times rate (mathematics, 6.6).
+"""A law of reports whose cells have known exposures: that of another law, at exposure times rate (mathematics, 3.4).
 
 Loops see rates for one unit of exposure. What is allocated to components is split in the same shares, since a cell's
 exposure cancels; and the exposure of a cell is its own times what the other law gives it. All cells are stored, so that
