@@ -345,7 +345,9 @@ def test_exposures_of_other_cells_are_refused(with_population):
     lines = (with_population / "population.csv").read_text().split("\n")
     (with_population / "turned.csv").write_text("\n".join([lines[0], lines[2], lines[1], *lines[3:]]))
     said = fails("import", "wide.csv", "-o", "w.npz", "--exposure", "turned.csv", *HIDDEN)
-    assert "turned.csv must have the row labels of the table in their order, got 'county1' for 'county0'" in said
+    assert (
+        "turned.csv must have the row labels of the table in their order, got 'county1' for 'county0'" in said
+    )
     (with_population / "short.csv").write_text("\n".join(lines[:-1]))
     said = fails("import", "wide.csv", "-o", "w.npz", "--exposure", "short.csv", *HIDDEN)
     assert "must have the shape of the table (12, 4), got (11, 4)" in said

@@ -78,7 +78,9 @@ def test_a_table_of_exposures_has_the_labels_of_the_reports():
     known = pd.DataFrame(CELLS, index=["a", "b"], columns=["x", "y", "z"])
     assert_same_bits(cv.ExactCounts(frame, exposure=known).exposure, CELLS)
     assert_same_bits(KINDS["reports"](frame, exposure=known).exposure, CELLS)
-    with pytest.raises(ValueError, match="exposure must have the row labels of reports in their order, got 'b'"):
+    with pytest.raises(
+        ValueError, match="exposure must have the row labels of reports in their order, got 'b'"
+    ):
         cv.ExactCounts(frame, exposure=known.loc[["b", "a"]])
     with pytest.raises(ValueError, match="exposure must have the column labels of reports in their order"):
         KINDS["reports"](frame, exposure=known[["y", "x", "z"]])
@@ -115,7 +117,9 @@ def test_tables_that_are_too_large_are_refused(monkeypatch):
     from countveil.data import observations
 
     monkeypatch.setattr(observations, "MOST_CELLS", 5)
-    with pytest.raises(ValueError, match=r"exposure by cell must be of 5 cells at most, .* got 6: give one of rows"):
+    with pytest.raises(
+        ValueError, match=r"exposure by cell must be of 5 cells at most, .* got 6: give one of rows"
+    ):
         cv.ExactCounts(COUNTS, exposure=CELLS)
     assert exposures.MOST_CELLS > 10**7
     assert cv.ExactCounts(COUNTS, exposure=[[1.0], [2.0]]).law(POISSON) is not None

@@ -44,7 +44,7 @@ def rates_of(fit, exposure):
 
 
 def test_rates_and_totals_are_of_counts(fitted):
-    fit, _, exposure, data, _, mask = fitted
+    fit, _, exposure, _, _, mask = fitted
     rates = rates_of(fit, exposure)
     np.testing.assert_array_equal(fit.exposure_matrix, exposure)
     np.testing.assert_allclose(fit.rate(), rates.mean(axis=0), rtol=1e-6)
@@ -63,9 +63,11 @@ def test_laws_of_counts_are_those_at_their_exposures(fitted):
     given = (given / given.sum(axis=-1, keepdims=True)).mean(axis=0)
     found = fit.count_intervals(data)
     np.testing.assert_allclose(found["mean"], given @ y, rtol=1e-6)
-    np.testing.assert_array_equal(found["median"], np.argmax(np.cumsum(given, axis=-1) >= 0.5 - 1e-12, axis=-1))
+    np.testing.assert_array_equal(
+        found["median"], np.argmax(np.cumsum(given, axis=-1) >= 0.5 - 1e-12, axis=-1)
+    )
     np.testing.assert_allclose(fit.count_intervals()["mean"], rates.mean(axis=0), rtol=1e-4)
-    below, at = fit.count_probabilities(counts, data)
+    _, at = fit.count_probabilities(counts, data)
     np.testing.assert_allclose(at, np.take_along_axis(given, counts[..., None], -1).ravel(), atol=1e-9)
     scores, _ = fit.log_probabilities(counts)
     own = np.take_along_axis(mass, np.broadcast_to(counts, (len(rates), *SHAPE))[..., None], -1)[..., 0]
@@ -80,15 +82,15 @@ def test_scores_of_reports_are_those_at_their_exposures(fitted):
         [(stats.poisson.pmf(y, draw[..., None]) * allowed).sum(axis=-1) for draw in rates_of(fit, exposure)]
     )
     scores = fit.log_likelihood(data)
-    np.testing.assert_allclose(scores.to_numpy().reshape(len(chance), -1), np.log(chance[:, ~mask]), atol=1e-6)
     np.testing.assert_allclose(
-        fit.log_predictive(data), np.log(chance[:, ~mask].mean(axis=0)), atol=1e-6
+        scores.to_numpy().reshape(len(chance), -1), np.log(chance[:, ~mask]), atol=1e-6
     )
+    np.testing.assert_allclose(fit.log_predictive(data), np.log(chance[:, ~mask].mean(axis=0)), atol=1e-6)
     assert fit.posterior["sample_stats"]["log_likelihood"].to_numpy().ravel() == pytest.approx(
         np.log(chance[:, ~mask]).sum(axis=1), abs=1e-3
     )
     np.testing.assert_allclose(fit.log_predictive(data), log_predictive(scores), rtol=1e-12)
-    below, at = fit.report_probabilities(data)
+    _, at = fit.report_probabilities(data)
     np.testing.assert_allclose(at, chance[:, ~mask].mean(axis=0), atol=1e-6)
 
 
@@ -128,7 +130,7 @@ def test_a_file_of_a_fit_keeps_them(fitted, tmp_path):
 
 
 def test_data_that_come_later_need_none_or_the_same(fitted):
-    fit, counts, exposure, data, values, mask = fitted
+    fit, _, exposure, data, values, mask = fitted
     plain = cv.Reports(values, Suppression(4), mask)
     np.testing.assert_array_equal(fit.log_predictive(plain), fit.log_predictive(data))
     np.testing.assert_array_equal(fit.count_intervals(plain)["mean"], fit.count_intervals(data)["mean"])
@@ -152,7 +154,9 @@ def test_new_rows_are_transformed_with_their_exposures(fitted):
     found = fit.transform(data)
     theta = fit.posterior["posterior"]["theta"].mean(("chain", "draw")).to_numpy()
     np.testing.assert_allclose(found.sum(axis=1), theta.sum(axis=1), rtol=0.5)
-    tenfold = cv.ExactCounts(np.full((2, 5), 7), exposure=np.repeat([[1.0], [10.0]], 5, axis=1) * exposure[:1])
+    tenfold = cv.ExactCounts(
+        np.full((2, 5), 7), exposure=np.repeat([[1.0], [10.0]], 5, axis=1) * exposure[:1]
+    )
     small, large = fit.transform(tenfold).sum(axis=1)
     assert 5.0 < small / large < 20.0
 

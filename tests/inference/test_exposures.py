@@ -130,7 +130,8 @@ def test_sweeps_with_the_offsets_of_rows_by_cell_draw_the_same():
     )
     for _ in range(10):
         (scaled, first), (by_cell, second) = (
-            gibbs.step(state, data, model, streams, SERIAL) for state, data in ((scaled, one), (by_cell, other))
+            gibbs.step(state, data, model, streams, SERIAL)
+            for state, data in ((scaled, one), (by_cell, other))
         )
         np.testing.assert_allclose(scaled.factors[0], u * by_cell.factors[0], rtol=1e-9)
         np.testing.assert_allclose(scaled.factors[1], by_cell.factors[1], rtol=1e-9)
@@ -150,10 +151,19 @@ def test_planted_rates_are_found_where_exposures_differ_by_orders_of_magnitude(m
     exposure = 10.0 ** rng.uniform(1.0, 5.0, (60, 20))
     rates = theta @ phi
     counts = rng.poisson(exposure * rates)
-    data = cv.Reports(np.where((counts > 0) & (counts < 10), np.nan, counts), Suppression(10), exposure=exposure)
+    data = cv.Reports(
+        np.where((counts > 0) & (counts < 10), np.nan, counts), Suppression(10), exposure=exposure
+    )
     options = {"draws": 60, "tune": 60, "chains": 2} if method == "gibbs" else {}
     model = cv.PoissonFactorization(
-        "dk,vk->dv", {"k": 3}, method=method, seed=1, threads=1, progress=False, likelihood="poisson", **options
+        "dk,vk->dv",
+        {"k": 3},
+        method=method,
+        seed=1,
+        threads=1,
+        progress=False,
+        likelihood="poisson",
+        **options,
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -180,7 +190,15 @@ def test_hidden_deaths_are_found_better_with_the_people_of_each_cell():
     hidden = (counts > 0) & (counts < 10)
     values, error = np.where(hidden, np.nan, counts), {}
     model = cv.PoissonFactorization(
-        "dk,vk->dv", {"k": 2}, draws=50, tune=60, chains=2, seed=1, threads=1, progress=False, likelihood="poisson"
+        "dk,vk->dv",
+        {"k": 2},
+        draws=50,
+        tune=60,
+        chains=2,
+        seed=1,
+        threads=1,
+        progress=False,
+        likelihood="poisson",
     )
     given = {
         "exposure": {"exposure": people},
@@ -202,7 +220,9 @@ def test_other_methods_refuse_them(method):
     data = cv.ExactCounts(np.arange(6).reshape(2, 3), exposure=np.arange(1.0, 7.0).reshape(2, 3))
     if METHODS[method].mechanisms is not None:
         data = cv.PrivatizedCounts(np.arange(6).reshape(2, 3), 0.5, exposure=data.exposure)
-    with pytest.raises(ValueError, match=rf"exposure must be one of rows .* for method '{method}', got one by cell"):
+    with pytest.raises(
+        ValueError, match=rf"exposure must be one of rows .* for method '{method}', got one by cell"
+    ):
         cv.TopicModel(1, method=method, progress=False).fit(data)
 
 

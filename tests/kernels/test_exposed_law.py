@@ -60,7 +60,10 @@ def own_of(dispersion):
 def laws(mu, dispersion, own, kernel):
     """((D, V) P(report), E[parts | report], E[count | report]) at rates mu that have their exposures."""
     if dispersion == "poisson":
-        mass, parts = stats.poisson.pmf(Y, mu[..., None]), np.broadcast_to(Y, (*mu.shape, Y.size)).astype(float)
+        mass, parts = (
+            stats.poisson.pmf(Y, mu[..., None]),
+            np.broadcast_to(Y, (*mu.shape, Y.size)).astype(float),
+        )
     else:
         p = p_of_cells(dispersion, own)
         s = (mu / -np.log1p(-p))[..., None]

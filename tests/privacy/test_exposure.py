@@ -27,7 +27,11 @@ def version_of(path):
 
 @pytest.mark.parametrize(
     "exposure",
-    [ReleasedExposure(CELLS, (2, 3)), ReleasedExposure((2.0, 3.0), (2, 1)), ReleasedExposure([1, 2, 3], (1, 3))],
+    [
+        ReleasedExposure(CELLS, (2, 3)),
+        ReleasedExposure((2.0, 3.0), (2, 1)),
+        ReleasedExposure([1, 2, 3], (1, 3)),
+    ],
 )
 def test_exposures_come_back_from_a_file(tmp_path, exposure):
     made = release(exposure)
@@ -69,7 +73,10 @@ def test_everything_else_may_go_with_exposures(tmp_path):
 @pytest.mark.parametrize(
     ("exposure", "said"),
     [
-        (ReleasedExposure(CELLS, (3, 2)), r"exposure must have a shape that broadcasts to \(2, 3\), got \(3, 2\)"),
+        (
+            ReleasedExposure(CELLS, (3, 2)),
+            r"exposure must have a shape that broadcasts to \(2, 3\), got \(3, 2\)",
+        ),
         (ReleasedExposure(CELLS[:3], (2, 3)), "exposure must be 6 numbers, one for each of"),
         (ReleasedExposure((1.0, 0.0), (2, 1)), "exposure must be positive and finite"),
         (ReleasedExposure((1.0, np.nan), (2, 1)), "exposure must be positive and finite"),
@@ -100,5 +107,7 @@ def test_only_imported_tables_have_them():
 def test_a_file_with_another_shape_of_exposures_is_refused(tmp_path, monkeypatch):
     release(ReleasedExposure(CELLS, (2, 3))).save(tmp_path / "a.npz")
     monkeypatch.setattr(_exposure, "fits", lambda own, shape: False)
-    with pytest.raises(ReleaseError, match="must have an exposure whose shape broadcasts to that of its reports"):
+    with pytest.raises(
+        ReleaseError, match="must have an exposure whose shape broadcasts to that of its reports"
+    ):
         read(Reader(tmp_path / "a.npz"))

@@ -24,9 +24,7 @@ def column_of_exposure(given: str | None) -> list[str]:
     return [] if given is None else [given]
 
 
-def exposure_of_wide(
-    given: str | None, found: "CountTable", header: bool, row_labels: str | None
-) -> Any:
+def exposure_of_wide(given: str | None, found: "CountTable", header: bool, row_labels: str | None) -> Any:
     """The exposures in a file like that of the table, in its order, or None.
 
     Raises:

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from countveil.data.groupings import family_of_frame, grouping_of_column, grouping_of_frame
 from countveil.data.exposures import read_exposure
+from countveil.data.groupings import family_of_frame, grouping_of_column, grouping_of_frame
 from countveil.data.labels import Axis, axes_of, in_order, texts_of
 from countveil.data.margins import Family, known_totals
 from countveil.data.matrices import check_mask, check_matrix, unwrap

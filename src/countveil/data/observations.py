@@ -420,8 +420,8 @@ class PrivatizedCounts(PrivateInputs, Observations):
             rates for one unit of exposure, and ``rate()`` of a fit still gives expected counts. A cell that can have
             no count is masked.
 
-    A Series or DataFrame for alpha, mask, exposure or an offset must have the labels of the reports, in their order; without
-    labels on either side, it goes by position.
+    A Series or DataFrame for alpha, mask, exposure or an offset must have the labels of the reports, in their order;
+    without labels on either side, it goes by position.
 
     Raises:
         ValueError: a shape, label count or alpha that does not fit, or labels in another order; reports that are

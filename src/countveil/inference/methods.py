@@ -127,8 +127,8 @@ def check_exposure(method: Method, data: Data) -> None:
     """Refuse exposures by cell where the method cannot use them; raises ValueError."""
     if isinstance(data, Observations) and data.exposure is not None and not method.exposures:
         raise ValueError(
-            f"exposure must be one of rows (D, 1) or of columns (1, V) for method {method.name!r}, got one by cell: use "
-            f"{those('exposures')}"
+            f"exposure must be one of rows (D, 1) or of columns (1, V) for method {method.name!r}, got one by cell: "
+            f"use {those('exposures')}"
         )
 
 

@@ -38,7 +38,9 @@ def moved(
     size = model.likelihood.tally_size(observations.shape)
     _, (tally,) = engine.over_rows(tally_block, observations, (law, phi, size), (theta,))
     unseen = unseen_rates(model, list(after), observations, engine)
-    return model.likelihood.maximised(parameters, tally, unseen, penalty * summed_rates(model, after, observations.exposure))
+    return model.likelihood.maximised(
+        parameters, tally, unseen, penalty * summed_rates(model, after, observations.exposure)
+    )
 
 
 def tally_block(

@@ -362,7 +362,10 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
         theta, phi = in_counts(model.likelihood, *model.matrices(factors), parameters)
         of_rows, of_columns = theta @ phi.sum(axis=0), phi @ theta.sum(axis=0)
         if exposure is not None:
-            of_rows, of_columns = (theta * (exposure @ phi)).sum(axis=1), (phi * (exposure.T @ theta)).sum(axis=1)
+            of_rows, of_columns = (
+                (theta * (exposure @ phi)).sum(axis=1),
+                (phi * (exposure.T @ theta)).sum(axis=1),
+            )
         for side, totals in ((model.rows, of_rows), (model.columns, of_columns)):
             folded = totals.reshape([side.sizes[a] for a in side.observed])
             for i, axis in enumerate(side.observed):

@@ -103,7 +103,10 @@ def begin(
 ) -> np.ndarray:
     """(n,) counts of the open cells that meet all totals: draws given reports alone, moved until they do."""
     cells = open_cells(observations)
-    counts, rates = np.empty(cells.entry.size, dtype=np.int64), rates_of(cells, slice(None), matrices, observations)
+    counts, rates = (
+        np.empty(cells.entry.size, dtype=np.int64),
+        rates_of(cells, slice(None), matrices, observations),
+    )
     rng = streams.generator(sweep, TOTALS)
     own = cells.row, cells.column, cells.code
     kernels.draw_without_totals(cells.kernel, counts_of(law), own, rates, rng, counts)
@@ -126,7 +129,11 @@ def redrawn(
     cells, new, likelihood = open_cells(observations), counts.copy(), counts_of(law)
     if cells.overlap is not None:
         sweep_all(
-            cells, likelihood, rates_of(cells, slice(None), matrices, observations), streams.generator(sweep, TOTALS), new
+            cells,
+            likelihood,
+            rates_of(cells, slice(None), matrices, observations),
+            streams.generator(sweep, TOTALS),
+            new,
         )
         return new
 

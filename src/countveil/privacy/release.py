@@ -8,7 +8,17 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from countveil.privacy import _archive, _cells, _covariates, _exposure, _format, _imported, _npy, _totals, _waves
+from countveil.privacy import (
+    _archive,
+    _cells,
+    _covariates,
+    _exposure,
+    _format,
+    _imported,
+    _npy,
+    _totals,
+    _waves,
+)
 from countveil.privacy._cells import ByCell
 from countveil.privacy._covariates import RowCovariates
 from countveil.privacy._exposure import ReleasedExposure

@@ -136,7 +136,7 @@ def rates_at(theta: np.ndarray, phi: np.ndarray, exposure: np.ndarray | None) ->
 def in_counts(
     likelihood: Likelihood, theta: np.ndarray, phi: np.ndarray, parameters: Parameters
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(theta, phi) with one of them rescaled, so that theta @ phi.T is the expected count of every cell (for one unit of exposure)."""
+    """(theta, phi) with one of them rescaled, so that theta @ phi.T is the expected count of every cell."""
     if "row" in likelihood.parameter_axes.values():
         own = parameters_at(likelihood, parameters, slice(None), 0)
         return theta * np.reshape(likelihood.mean(1.0, own), (-1, 1)), phi
