@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import countveil as cv
+from countveil.fit.component_counts import component_counts
 from countveil.inference.predict import log_predictive
 from countveil.privacy.mechanisms import Suppression
 from countveil.selection import holding_out
@@ -221,3 +222,22 @@ def test_forecasts_and_joined_releases_refuse_them(tmp_path):
     with pytest.raises(ValueError, match="exposure must be None beside a release that has one"):
         cv.Reports.from_release(release, exposure=exposure)
     np.testing.assert_array_equal(cv.NaiveCounts(release).exposure, exposure)
+
+
+def test_components_are_of_counts(fitted):
+    fit, _, exposure, *_ = fitted
+    draws = fit.posterior["posterior"].dataset.isel(chain=[0])
+    theta, phi = (draws[name].to_numpy()[0] for name in ("theta", "phi"))
+    phi = phi if phi.shape[1:] == (2, 5) else phi.transpose(0, 2, 1)
+    each = np.einsum("dv,sdk,skv->skdv", exposure, theta, phi)
+    tree, model, layout = fit._fitted()
+    counts = component_counts(tree, model, layout, "k")[: len(theta)]
+    np.testing.assert_allclose(counts, each.sum(axis=(2, 3)), rtol=1e-5)
+    along = fit._shares("word").transpose("chain", "draw", "topic", "word").to_numpy()[0]
+    expected = each.sum(axis=2)
+    np.testing.assert_allclose(along, expected / expected.sum(axis=2, keepdims=True), rtol=1e-4)
+    sizes = fit.prevalences()["prevalence"].to_numpy()
+    assert sizes.sum() == pytest.approx(1.0, abs=0.05)
+    words = fit.document_words(0, n=5).set_index("word")["probability"].sort_index()
+    own = rates_of(fit, exposure)[:, 0]
+    np.testing.assert_allclose(words, (own / own.sum(axis=1, keepdims=True)).mean(axis=0), rtol=1e-5)

@@ -320,8 +320,9 @@ class Predicts(Readable):
             row, column = np.nonzero(np.ones(size, bool) if chosen is None else chosen[first : first + step])
             row += first
             unknown = np.full(row.size, -1), np.zeros(row.size)
-            seen = unknown if data is None else data.cells(row, column)
-            yield Cells(row, column, *seen, np.ones(row.size) if exposure is None else exposure[row, column])
+            reports, level = unknown if data is None else data.cells(row, column)
+            at = np.ones(row.size) if exposure is None else exposure[row, column]
+            yield Cells(row, column, reports, level, at)
 
     def _laws_of_counts(self, X: Any, chosen: np.ndarray | None) -> Iterator[tuple[Cells, np.ndarray]]:
         """(some of the chosen cells, P(count = y | report) of each (m, Y)), until each has come once."""

@@ -212,8 +212,9 @@ def constants(
 
 def exposure_of(tree: xr.DataTree, shape: tuple[int, int]) -> np.ndarray | None:
     """The exposures of cells in a model's matrix form, if there are any by cell."""
-    constants = tree["constant_data"]
-    return constants[EXPOSURE].to_numpy().reshape(shape) if EXPOSURE in constants else None
+    if "constant_data" not in tree or EXPOSURE not in tree["constant_data"]:
+        return None
+    return tree["constant_data"][EXPOSURE].to_numpy().reshape(shape)
 
 
 def optimisation(
