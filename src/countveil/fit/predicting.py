@@ -321,7 +321,7 @@ class Predicts(Readable):
             row += first
             unknown = np.full(row.size, -1), np.zeros(row.size)
             reports, level = unknown if data is None else data.cells(row, column)
-            at = np.ones(row.size) if exposure is None else exposure[row, column]
+            at = None if exposure is None else exposure[row, column]
             yield Cells(row, column, reports, level, at)
 
     def _laws_of_counts(self, X: Any, chosen: np.ndarray | None) -> Iterator[tuple[Cells, np.ndarray]]:

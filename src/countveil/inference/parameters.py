@@ -53,7 +53,7 @@ def tally_block(
     return (), (tally,)
 
 
-def summed_rates(model: Factorization, factors: Factors, exposure: np.ndarray | None) -> np.ndarray:
+def summed_rates(model: Factorization, factors: Factors, exposure: np.ndarray | None = None) -> np.ndarray:
     """Sums of the rates of all cells, (1,), (D,) or (V,): those of the cells that share a parameter."""
     theta, phi = model.matrices(factors)
     axis = shared_along(model.likelihood)

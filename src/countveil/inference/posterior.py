@@ -206,7 +206,7 @@ def constants(
     variables = {observations.noise.level: (dims, level.reshape(shape))}
     exposure = getattr(observations, "exposure", None)
     if exposure is not None:  # every cell is stored, and has a level
-        variables[EXPOSURE] = dims, exposure.reshape(shape)
+        variables[EXPOSURE] = dims, exposure.reshape(shape).copy()
     return xr.Dataset(variables, coords={name: coordinates[name] for name in dims})
 
 

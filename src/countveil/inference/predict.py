@@ -166,7 +166,7 @@ def simulated_counts(
         counts[seen.rows, seen.columns] = given.draw(draw, seen, rng)
         row, column = cells.rows[hidden], cells.columns[hidden]
         own = parameters_at(likelihood, parameters, row, column)
-        rates = np.einsum("ek,ek->e", theta[row], phi[column]) * cells.exposure[hidden]
+        rates = np.einsum("ek,ek->e", theta[row], phi[column]) * cells.arrays[4][hidden]
         counts[row, column] = likelihood.sample(rates, rng, own)
     if not parts:
         every = parameters_of_rows(likelihood, parameters, np.arange(len(theta)))

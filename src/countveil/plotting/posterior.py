@@ -104,7 +104,7 @@ def laws_of_cells(
     refuse_totals(observed)
     given = CountsGivenReports(observed.noise, fit.model_.likelihood)
     exposure = fit.exposure_matrix
-    known = np.ones(values.size) if exposure is None else exposure[rows, columns]
+    known = None if exposure is None else exposure[rows, columns]
     found = Cells(rows, columns, values, np.broadcast_to(level, values.shape), known)
     laws: dict[int, np.ndarray] = {}
     for numbers, each in laws_of_counts(partial(fit.even_draws, MAX_DRAWS), given, found):

@@ -27,17 +27,23 @@ Draw: TypeAlias = tuple[tuple[np.ndarray, np.ndarray], Parameters]
 
 
 class Cells(NamedTuple):
-    """Some cells of a matrix; all fields are (n,)."""
+    """Some cells of a matrix; all fields are (n,), and ``exposure`` is None where there are none by cell."""
 
     rows: np.ndarray
     columns: np.ndarray
     reports: np.ndarray  # max(report, 0), or -1 where there is none
     level: np.ndarray  # of the noise
-    exposure: np.ndarray  # by cell, or 1.0
+    exposure: np.ndarray | None = None
 
     def take(self, chosen: np.ndarray) -> "Cells":
         """Some of these cells."""
-        return Cells(*(values[chosen] for values in self))
+        return Cells(*(None if values is None else values[chosen] for values in self))  # type: ignore[arg-type]
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """All fields as arrays: exposures are 1 where there are none."""
+        known = np.ones(len(self.rows)) if self.exposure is None else self.exposure
+        return *self[:4], known
 
 
 class CountsGivenReports(NamedTuple):
@@ -50,7 +56,7 @@ class CountsGivenReports(NamedTuple):
         """(n,) a count for each of these cells, all of which have a report, given it and a draw of the posterior."""
         (theta, phi), parameters = draw
         counts = np.empty(len(cells.rows), dtype=np.int64)
-        draw_cells(law_of(self.noise, self.likelihood, parameters), theta, phi, *cells, rng, counts)
+        draw_cells(law_of(self.noise, self.likelihood, parameters), theta, phi, *cells.arrays, rng, counts)
         return counts
 
     def near(self, cells: Cells) -> np.ndarray:
@@ -62,7 +68,7 @@ class CountsGivenReports(NamedTuple):
     def add_laws(self, draw: Draw, cells: Cells, total: np.ndarray, cut: np.ndarray) -> None:
         """Add P(count = y | report), y = 0 to Y - 1, to ``total`` (n, Y), and set ``cut`` (n,) where Y is too small."""
         (theta, phi), parameters = draw
-        add_laws(general_law(self.noise, self.likelihood, parameters), theta, phi, *cells, total, cut)
+        add_laws(general_law(self.noise, self.likelihood, parameters), theta, phi, *cells.arrays, total, cut)
 
     def add_report_probabilities(self, draw: Draw, cells: Cells, below: np.ndarray, at: np.ndarray) -> None:
         """Add P(max(report, 0) < the cell's) to ``below`` (n,), and P(max(report, 0) = the cell's) to ``at`` (n,).
@@ -76,7 +82,7 @@ class CountsGivenReports(NamedTuple):
                 f"{self.noise.in_words(cells.level):.200}"
             )
         (theta, phi), parameters = draw
-        add_scores(law_of(self.noise, self.likelihood, parameters), theta, phi, *cells, below, at)
+        add_scores(law_of(self.noise, self.likelihood, parameters), theta, phi, *cells.arrays, below, at)
 
 
 @by_class
