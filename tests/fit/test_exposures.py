@@ -213,9 +213,10 @@ def test_forecasts_and_joined_releases_refuse_them(tmp_path):
         fit = cv.DynamicModel(1, **OPTIONS).fit(cv.ExactCounts(counts, exposure=exposure))
     with pytest.raises(ValueError, match="forecast needs data without an exposure by cell"):
         fit.forecast(2)
-    release = cv.import_reports(counts, cv.mechanisms.Rounding(1), "a test", exposure=exposure)
+    rounded = 5 * (counts // 5)
+    release = cv.import_reports(rounded, cv.mechanisms.Rounding(5), "a test", exposure=exposure)
     with pytest.raises(ValueError, match="releases must have no exposure to be joined"):
-        cv.join([release, release])
+        cv.join([release, cv.import_reports(10 * (counts // 10), cv.mechanisms.Rounding(10), "a test")])
     with pytest.raises(ValueError, match="exposure must be None beside a release that has one"):
         cv.Reports.from_release(release, exposure=exposure)
     np.testing.assert_array_equal(cv.NaiveCounts(release).exposure, exposure)
