@@ -307,3 +307,58 @@ def test_mechanisms_of_a_wide_table_go_by_rows_or_columns(here):
     assert "must have labels of rows" in fails(
         "import", "n.csv", "-o", "s.npz", "--no-header", "--mechanisms", "m.csv", *SOURCE
     )
+
+
+POPULATION = RNG.integers(100, 50_000, COUNTS.shape)
+
+
+@pytest.fixture
+def with_population(here):
+    """The same tables, and the population of every cell beside them."""
+    lines = [f"county{i}," + ",".join(map(str, row)) for i, row in enumerate(POPULATION)]
+    (here / "population.csv").write_text("\n".join(["county,a,b,c,d", *lines]))
+    cells = [
+        f"county{i:02d},{'abcd'[j]},{words(value)},{POPULATION[i, j]}"
+        for (i, j), value in np.ndenumerate(COUNTS)
+    ]
+    (here / "long.csv").write_text("\n".join(["county,age,deaths,population", *cells]))
+    return here
+
+
+def test_the_exposure_of_every_cell_goes_with_its_release(with_population):
+    said = run("import", "wide.csv", "-o", "w.npz", "--exposure", "population.csv", *HIDDEN).stdout
+    assert "Expected counts are proportional to a known exposure" in said
+    long = "--long", "county,age", "--value", "deaths", "--exposure", "population"
+    run("import", "long.csv", "-o", "l.npz", *long, *HIDDEN)
+    for path in ("w.npz", "l.npz"):
+        np.testing.assert_array_equal(cv.Reports.from_release(cv.Release.load(path)).exposure, POPULATION)
+    run("fit", "topics", "w.npz", "-o", "f.nc", *SHORT)
+    fit = cv.TopicModel.load("f.nc")
+    np.testing.assert_array_equal(fit.exposure_matrix, POPULATION)
+    run("report", "f.nc", "-o", "f.html", "--release", "w.npz")
+    run("compare", "w.npz", "--topics", "1,2", "--folds", "2", "-o", "c.csv", *SHORT[2:])
+    said = run("fit", "topics", "w.npz", "-o", "g.nc", "--method", "svi", status=1).stderr
+    assert "exposure must be one of rows (D, 1) or of columns (1, V) for method 'svi'" in said
+
+
+def test_exposures_of_other_cells_are_refused(with_population):
+    lines = (with_population / "population.csv").read_text().split("\n")
+    (with_population / "turned.csv").write_text("\n".join([lines[0], lines[2], lines[1], *lines[3:]]))
+    said = fails("import", "wide.csv", "-o", "w.npz", "--exposure", "turned.csv", *HIDDEN)
+    assert (
+        "turned.csv must have the row labels of the table in their order, got 'county1' for 'county0'" in said
+    )
+    (with_population / "short.csv").write_text("\n".join(lines[:-1]))
+    said = fails("import", "wide.csv", "-o", "w.npz", "--exposure", "short.csv", *HIDDEN)
+    assert "must have the shape of the table (12, 4), got (11, 4)" in said
+    long = "--long", "county,age", "--value", "deaths"
+    said = fails("import", "long.csv", "-o", "l.npz", *long, "--exposure", "people", *HIDDEN)
+    assert "must have one column 'people'" in said
+    cells = (with_population / "long.csv").read_text().split("\n")
+    (with_population / "fewer.csv").write_text("\n".join(cells[:-1]))
+    said = fails("import", "fewer.csv", "-o", "l.npz", *long, "--exposure", "population", *HIDDEN)
+    assert "frame must have a row for every cell, since each has an exposure, got 1 cells" in said
+    cells[3] = cells[3].rsplit(",", 1)[0] + ",many"
+    (with_population / "odd.csv").write_text("\n".join(cells))
+    said = fails("import", "odd.csv", "-o", "l.npz", *long, "--exposure", "population", *HIDDEN)
+    assert "exposure must be numbers in column 'population', got 'many'" in said

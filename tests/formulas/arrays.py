@@ -10,6 +10,7 @@ import countveil as cv
 from countveil.inference import gibbs
 from countveil.inference.factors import row_exposures
 from countveil.inference.streams import Streams
+from countveil.laws.counts import POISSON
 from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 from tests.formulas.brute import formula, gamma_logpdf, noise_pmf, same, slope
 from tests.joint import SERIAL, small_model
@@ -112,6 +113,21 @@ def sums_of_exposures():
     )
     same(printed, d.exposures @ d.phi)
     same(printed, row_exposures(d.observations(), LAW, d.phi, SERIAL))
+
+
+@formula("3.4")
+def known_exposures():
+    """log P(r, y | mu) = sum over r_i > 0 of [ y_i log(w_i mu_i) - log y_i! + |r_i - y_i| log alpha_i ]
+    - sum over all i of w_i e_i mu_i + const"""
+    d, rng, found = data(), np.random.default_rng(1), []
+    w = np.exp(rng.normal(0.0, 1.0, d.reports.shape))
+    for _ in range(8):
+        mu, y = rng.gamma(1.0, 2.0, d.reports.shape), rng.poisson(3.0, d.reports.shape)
+        each = y * np.log(w * mu) - special.gammaln(y + 1.0) + np.abs(d.reports - y) * np.log(d.alpha)
+        found.append(each[d.positive].sum() - (w * d.exposures * mu).sum() - log_joint(d, w * mu, y))
+    same(found, np.full(8, found[0]), 1e-9)
+    exposed = cv.PrivatizedCounts(d.reports, d.alpha[:, 0], d.mask, exposure=w)
+    same((w * d.exposures) @ d.phi, row_exposures(exposed, exposed.law(POISSON), d.phi, SERIAL))
 
 
 def splits(most):

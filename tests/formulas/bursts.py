@@ -154,6 +154,7 @@ class Fit:
 
     model_ = SimpleNamespace(likelihood=NegativeBinomial("global"))
     log_probabilities = Predicts.log_probabilities
+    exposure_matrix = None
 
     def _true(self, _, counts):
         return counts

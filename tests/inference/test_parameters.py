@@ -83,7 +83,7 @@ def somewhere(model, seed=3):
 
 def tally_of(observations, model, factors, values):
     """(expected counts, expected bursts) of what shares a p."""
-    law = parameters.law_of(observations.noise, model.likelihood, values)
+    law = observations.law(model.likelihood, values)
     theta, phi = model.matrices(factors)
     size = model.likelihood.tally_size(observations.shape)
     _, (tally,) = SERIAL.over_rows(parameters.tally_block, observations, (law, phi, size), (theta,))
@@ -111,7 +111,7 @@ def test_the_tally_is_of_expected_counts_and_bursts(kind, levels):
 def test_the_general_law_expects_the_same():
     observations, model = problem("column", "by row")
     factors, values = somewhere(model)
-    closed = parameters.law_of(observations.noise, model.likelihood, values)
+    closed = observations.law(model.likelihood, values)
     general = GeneralLaw(TWO_SIDED_GEOMETRIC.kernel, counts_of(closed))
     theta, phi = model.matrices(factors)
     sums = [

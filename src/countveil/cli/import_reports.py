@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from countveil.cli import exposure_option as e
 from countveil.cli import mechanism_options as m
 from countveil.cli import totals_options as t
 from countveil.cli.errors import plain_errors
@@ -113,6 +114,7 @@ def import_table(
     totals_mechanism: t.TotalsMechanism = None,
     totals_in_table: t.TotalsInTable = None,
     total: t.TotalWords = None,
+    exposure: e.Exposure = None,
     simulated: Annotated[
         bool,
         typer.Option("--simulated", help="The noise came from a seeded generator: it protects nobody."),
@@ -130,7 +132,8 @@ def import_table(
     stated_totals = t.StatedTotals.of(
         totals, total_row, total_column, totals_of, totals_mechanism, totals_in_table, total
     )
-    check_free(output, force, table, probabilities, mechanisms, *stated_totals.paths)
+    of_cells = Path(exposure) if exposure is not None and long is None else None
+    check_free(output, force, table, probabilities, mechanisms, of_cells, *stated_totals.paths)
     check_ending(output, ".npz")
     given: dict[str, Any] = {
         "alpha": alpha,
@@ -205,6 +208,7 @@ def import_table(
         further = [
             *([] if by is None else [by.by]),
             *([given["sigma"]] if in_column else []),
+            *e.column_of_exposure(exposure),
             *t.columns_named(sums, groups, [*axes, value]),
         ]
         whole = read_long(table, axes, value, words, further, status=status, stated=form)
@@ -219,7 +223,8 @@ def import_table(
         with doubts_said():
             release = import_long(
                 frame, axes, value, stated, source, by=key, mask=kept.masked,
-                background=left_out, totals=[*sums, *inside] or None, groups=groups, simulated=simulated,
+                background=left_out, totals=[*sums, *inside] or None, groups=groups, exposure=exposure,
+                simulated=simulated,
             )  # fmt: skip
         read, flags, layout, n_cells = kept.cells, kept.flags, kept.layout, len(whole.frame)
     else:
@@ -242,8 +247,9 @@ def import_table(
             stated = by_cell(stated, found.cells.intervals)
         with doubts_said():
             release = import_reports(
-                found, stated, source, totals=[*families, *inside] or None, simulated=simulated
-            )
+                found, stated, source, totals=[*families, *inside] or None, simulated=simulated,
+                exposure=e.exposure_of_wide(exposure, found, not no_header, row_labels),
+            )  # fmt: skip
         read, layout = found.cells, found.layout
     release.save(output)
     if layout is not None:

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from countveil.data.exposures import read_exposure
 from countveil.data.groupings import family_of_frame, grouping_of_column, grouping_of_frame
-from countveil.data.labels import axes_of, in_order, texts_of
+from countveil.data.labels import Axis, axes_of, in_order, texts_of
 from countveil.data.margins import Family, known_totals
 from countveil.data.matrices import check_mask, check_matrix, unwrap
 from countveil.data.mechanism_checks import hidden_as_zero
@@ -22,6 +23,7 @@ from countveil.data.totals import families_given
 from countveil.laws.noise.reading import check_sign, numbers_of, read_reports
 from countveil.privacy import Release
 from countveil.privacy._cells import ByCell
+from countveil.privacy._exposure import ReleasedExposure
 from countveil.privacy.mechanisms import Mechanism, RandomRounding, TwoSidedGeometric
 from countveil.privacy.mechanisms.elsewhere import AddedNoise
 
@@ -40,6 +42,7 @@ def import_reports(
     column_labels: Sequence[str] | None = None,
     labels: Sequence[Sequence[str] | None] | None = None,
     totals: Any = None,
+    exposure: Any = None,
     simulated: bool = False,
 ) -> Release:
     """A table that somebody else protected, as a release that fits, files and pages take.
@@ -58,6 +61,8 @@ def import_reports(
         totals: sums of the counts that were published too, as for ``Reports``: a list of (axis or groups, values) where
             they are exact, or of (axis or groups, values, mechanism). Groups have the labels of values that are a
             Series. Fits by ``gibbs`` use all of them.
+        exposure: what expected counts are proportional to, such as the population of each cell: positive numbers that
+            broadcast to the shape of the values, as for ``Reports``. That of a masked cell is not read.
         simulated: True where the noise came from a seeded generator: the release then says that it protects nobody.
 
     Warns of zeros that probably stand for hidden counts.
@@ -83,7 +88,17 @@ def import_reports(
     names = tuple(None if each is None else tuple(texts_of(each)) for each in named)
     kept, cut = checked(values, stated, hidden)
     known = known_totals(totals, values.shape, axes)
-    found = Release(kept, stated, cut, names, simulated, source=source, totals=known, mask=hidden)
+    found = Release(
+        kept,
+        stated,
+        cut,
+        names,
+        simulated,
+        source=source,
+        totals=known,
+        mask=hidden,
+        exposure=released_exposure(exposure, axes, tuple(values.shape), hidden),
+    )
     check_totals(found)
     doubt_zeros(kept, stated, hidden)
     return found
@@ -102,6 +117,7 @@ def import_long(
     background: float | Literal["missing"] | None = None,
     totals: Any = None,
     groups: Sequence[pd.DataFrame] = (),
+    exposure: str | None = None,
     simulated: bool = False,
 ) -> Release:
     """The same from a long table, with a row for each cell.
@@ -126,6 +142,7 @@ def import_long(
             one of the axes, such as the state of a county, or those of ``groups``. A total without a row is not known;
             nor is NaN, unless the mechanism hides some.
         groups: DataFrames with columns for some of the axes and one more, the group of the cells that these name.
+        exposure: the column of exposures, of which every cell needs one unless it was never reported.
         simulated: as for ``import_reports``.
 
     Raises:
@@ -180,9 +197,69 @@ def import_long(
     known = (
         None if totals is None else families_of(frame, list(axes), labels, value, cells.shape, totals, groups)
     )
+    exposures = None
+    if exposure is not None:
+        exposures = exposure_of_column(frame, exposure, cells.values, where, cells.shape, gone)
     return import_reports(
-        found, stated, source, mask=gone, labels=cells.labels, totals=known, simulated=simulated
+        found,
+        stated,
+        source,
+        mask=gone,
+        labels=cells.labels,
+        totals=known,
+        exposure=exposures,
+        simulated=simulated,
     )
+
+
+def exposure_of_column(
+    frame: pd.DataFrame,
+    name: str,
+    order: np.ndarray,
+    where: tuple[np.ndarray, ...],
+    shape: tuple[int, ...],
+    gone: np.ndarray,
+) -> np.ndarray:
+    """The exposure of every cell by a column of a long table, whose rows are in this order of cells.
+
+    Raises:
+        ValueError: no such column, something else than numbers in it, or a cell without a row.
+    """
+    if list(frame.columns).count(name) != 1:
+        raise ValueError(f"exposure must be one column of the table, got {name!r:.60}")
+    column = pd.to_numeric(frame[name], errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)[order]
+    found = np.full(shape, np.nan)
+    found[where] = column
+    without = ~gone
+    without[where] = False
+    if without.any():
+        raise ValueError(
+            f"frame must have a row for every cell, since each has an exposure, got {int(without.sum()):,} cells "
+            f"without one: add rows with their {name!r:.60} for counts that are hidden or zero"
+        )
+    bad = np.isnan(column) & ~gone[where]
+    if bad.any():
+        text = frame[name].iloc[order[int(np.argmax(bad))]]
+        raise ValueError(f"exposure must be numbers in column {name!r:.60}, got {text!r:.60}")
+    return found
+
+
+def released_exposure(
+    exposure: Any, axes: Sequence[Axis], shape: tuple[int, ...], mask: np.ndarray | None
+) -> ReleasedExposure | None:
+    """Exposures as a release holds them, 1 in cells that are masked where they go by cell; raises ValueError."""
+    if exposure is None:
+        return None
+    exposure = in_order("exposure", exposure, axes) if not isinstance(exposure, pd.Series) else exposure
+    if mask is not None and np.shape(exposure) == shape:
+        exposure = np.where(mask, 1.0, np.asarray(exposure, dtype=np.float64))
+    found = read_exposure(exposure, axes, shape)
+    if found.by_cell is not None:
+        return ReleasedExposure(found.by_cell.ravel(), shape)
+    if np.ndim(found.of_columns):
+        return ReleasedExposure(np.ravel(found.of_columns), (1, *shape[1:]))
+    of_rows = np.ravel(found.of_rows)
+    return ReleasedExposure(of_rows, (shape[0], *(1 for _ in shape[1:])))
 
 
 def families_of(

@@ -49,6 +49,16 @@ def totals_of_release(release: Release) -> list[tuple[Any, ...]] | None:
     return found
 
 
+def exposure_of_release(release: Release, exposure: Any = None) -> Any:
+    """The exposure given, or that of the release; raises ValueError where there are both."""
+    own = release.exposure
+    if own is None:
+        return exposure
+    if exposure is not None:
+        raise ValueError("exposure must be None beside a release that has one of its own, got another")
+    return np.reshape(np.asarray(own.values, dtype=np.float64), own.shape)
+
+
 def release_labels(release: Release) -> dict[str, Any]:
     """The labels of a release, as keyword arguments."""
     if len(release.shape) > 2:
@@ -83,15 +93,22 @@ class PrivateInputs:
 
     @classmethod
     def from_release(
-        cls: Any, release: Release, *, mask: Any = None, row_offset: Any = None, column_offset: Any = None
+        cls: Any,
+        release: Release,
+        *,
+        mask: Any = None,
+        row_offset: Any = None,
+        column_offset: Any = None,
+        exposure: Any = None,
     ) -> Any:
-        """The reports, noise levels and labels of a ``Release``; mask and offsets as for ``PrivatizedCounts``."""
+        """The reports, noise levels and labels of a ``Release``; all else as for ``PrivatizedCounts``."""
         if not isinstance(release, Release):
             raise TypeError(f"release must be a Release, got {type(release).__name__}")
         if release.totals is not None:
             raise ValueError("release must have no totals, which Reports.from_release reads, got some")
         noise, level = noise_of(release)
         options = {"row_offset": row_offset, "column_offset": column_offset}
+        options["exposure"] = exposure_of_release(release, exposure)
         hidden = mask_of_release(release, mask)
         found = cls(release.reports, level, hidden, noise=noise, **release_labels(release), **options)
         found.simulated, found.directed, found.source = release.simulated, release.directed, release.source

@@ -83,6 +83,10 @@ def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
         raise ValueError(
             "releases must have no totals to be joined, got some: give Reports(..., totals=...) to .also(...)"
         )
+    if any(each.exposure is not None for each in read):
+        raise ValueError(
+            "releases must have no exposure to be joined, got some: give Reports(..., exposure=...) to .also(...)"
+        )
     if any(isinstance(each.mechanism, ByCell) for each in read):
         raise ValueError(
             "releases must have mechanisms by row to be joined, got some by cell: give their reports to .also(...)"

@@ -14,7 +14,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
-from countveil.data.inputs import PlainInputs, PrivateInputs, mask_of_release, release_labels
+from countveil.data.exposures import MOST_CELLS, read_exposure
+from countveil.data.inputs import (
+    PlainInputs,
+    PrivateInputs,
+    exposure_of_release,
+    mask_of_release,
+    release_labels,
+)
 from countveil.data.labels import axes_of, axis_names, in_order
 from countveil.data.matrices import (
     as_matrices,
@@ -39,6 +46,8 @@ from countveil.data.tables import split_labels
 from countveil.data.totals import Totals
 from countveil.kernels.entries import MASKED, Entries
 from countveil.laws.counts import POISSON
+from countveil.laws.counts.laws import law_of
+from countveil.laws.counts.protocol import Likelihood, Parameters
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC, Noise
 from countveil.privacy import Release
 
@@ -60,6 +69,8 @@ class Observations:
         prior_scale_d, prior_scale_v: (D,) and (V,) reciprocals of the known offsets. With rates
             offset_d offset_v sum_k theta_dk phi_vk, inference works with offset theta and offset phi, whose
             gamma priors have their rates scaled by these.
+        exposure: (D, V) known positive factors of the rates, cell by cell; None where there are none, or offsets say
+            the same. Factors are then of rates for one unit of exposure, and every cell is stored.
         row_labels, column_labels: lists of str, or None.
         axis_names: what a table calls its axes, as "county", None for an axis without a name; empty without any.
         totals: sums of counts that are known or reported besides, over cells (D, V); None without any.
@@ -77,6 +88,7 @@ class Observations:
     promise: str | None = None  # what several reports of a record promise together, in words
     source: str | None = None
     directed: bool | None = None
+    exposure: np.ndarray | None = None
 
     def __init__(
         self,
@@ -90,6 +102,7 @@ class Observations:
         labels: Sequence[Sequence[str] | None] | None = None,
         row_offset: Any = None,
         column_offset: Any = None,
+        exposure: Any = None,
     ) -> None:
         axes = axes_of(reports, row_labels, column_labels, labels)
         self.axis_names = axis_names(reports)
@@ -109,8 +122,9 @@ class Observations:
             (row_labels, column_labels), self.mode_labels = self.mode_labels, []
         elif self.mode_labels:
             row_labels = self.mode_labels[0]
-        self.prior_scale_d = 1.0 / check_offset("row_offset", row_offset, self.shape[0])
-        self.prior_scale_v = 1.0 / check_offset("column_offset", column_offset, self.shape[1])
+        of_rows, of_columns, by_cell = read_exposure(exposure, axes, self.mode_shape)
+        self.prior_scale_d = 1.0 / (check_offset("row_offset", row_offset, self.shape[0]) * of_rows)
+        self.prior_scale_v = 1.0 / (check_offset("column_offset", column_offset, self.shape[1]) * of_columns)
         self.row_labels = check_labels("row_labels", row_labels, self.shape[0])
         self.column_labels = check_labels("column_labels", column_labels, self.shape[1])
         hidden = check_mask(mask, self.shape)
@@ -118,6 +132,8 @@ class Observations:
         values = self._values(reports, hidden)
         check_exact_cells(values, level)
         self._store(values, level, hidden)
+        if by_cell is not None:
+            self._expose(by_cell)
 
     def _values(self, reports: Any, hidden: np.ndarray | None) -> Any:
         """The reports as whole numbers, zero where masked."""
@@ -144,6 +160,42 @@ class Observations:
         self.indptr = indptr.astype(np.int64)
         self.columns = kept(columns, np.int32)
         self.reports = kept(entries, report_type(largest))
+
+    def _expose(self, exposure: np.ndarray) -> None:
+        """Take exposures by cell (D, V): every cell is stored, since each has an exposure of its own."""
+        n_rows, n_columns = self.shape
+        if exposure.size > MOST_CELLS:
+            raise ValueError(
+                f"exposure by cell must be of {MOST_CELLS:,} cells at most, all of which are stored, got "
+                f"{exposure.size:,}: give one of rows (D, 1) or of columns (1, V), or take fewer rows"
+            )
+        self.exposure = np.ascontiguousarray(exposure)
+        if self.stores_all:
+            return
+        where = self.row_numbers, self.columns
+        levels = np.repeat(self.level_d[:, None], n_columns, axis=1)
+        reports = np.zeros(self.shape, dtype=self.reports.dtype)
+        reports[where] = self.reports
+        self.indptr = n_columns * np.arange(n_rows + 1, dtype=np.int64)
+        self.columns = np.tile(np.arange(n_columns, dtype=np.int32), n_rows)
+        self.reports, self.level_e = reports.ravel(), levels.ravel()
+        self.level_d, self.exposure_d = np.zeros(n_rows), np.zeros(n_rows)
+
+    def exposed_as(self, exposure: np.ndarray | None) -> Self:
+        """The same cells with these exposures by cell, (D, V) or as these observations have them."""
+        if exposure is None:
+            return self
+        found = self._copy()
+        found._expose(exposure)
+        return found
+
+    def law(self, likelihood: Likelihood, parameters: Parameters = ()) -> tuple[Any, ...]:
+        """The law of a report given its rate without the exposure by cell, as passes over the cells take it."""
+        return law_of(self.noise, likelihood, parameters, self.exposure)
+
+    def exposure_of(self, rows: Any, columns: Any) -> Any:
+        """The exposures of cells by numbers of their rows and columns; 1.0 where there are none by cell."""
+        return 1.0 if self.exposure is None else self.exposure[rows, columns]
 
     @property
     def labels(self) -> tuple[list[str] | None, ...]:
@@ -218,6 +270,8 @@ class Observations:
             found.columns = (cell % found.shape[1]).astype(self.columns.dtype)
             counts = np.bincount(cell // found.shape[1], minlength=sizes[0])
             found.indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        if self.exposure is not None:
+            found.exposure = self.exposure.reshape(self.mode_shape).take(near, axis).reshape(found.shape)
         if axis == 0:
             found.level_d, found.exposure_d = self.level_d[near], self.exposure_d[near]
             found.prior_scale_d = self.prior_scale_d[near]
@@ -264,6 +318,8 @@ class Observations:
         found.indptr = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         found.columns, found.reports = column[order].astype(np.int32), self.reports[order]
         found.level_e = self.level_e[order] if self.stores_all else self.level_e
+        if self.exposure is not None:
+            found.exposure = self.exposure.ravel()[order].reshape(found.shape)
         owner = np.unravel_index(np.arange(found.shape[0]), sizes[0])[rows.index(0)]
         found.level_d, found.exposure_d = self.level_d[owner], self.exposure_d[owner]
         return found
@@ -364,6 +420,7 @@ class Observations:
         taken.level_d, taken.exposure_d = self.level_d[rows], self.exposure_d[rows]
         taken.below_zero = None if self.below_zero is None else self.below_zero[rows]
         taken.prior_scale_d = self.prior_scale_d[rows]
+        taken.exposure = None if self.exposure is None else self.exposure[rows]
         taken.row_labels = None if self.row_labels is None else [self.row_labels[d] for d in rows]
         if self.mode_labels:
             taken.mode_labels = [taken.row_labels, *self.mode_labels[1:]]
@@ -398,7 +455,8 @@ class Observations:
         noise = f"{name}={low:.4g}" if low == high else f"{name} from {low:.4g} to {high:.4g}"
         masked = f", {self.n_masked} masked" if self.n_masked else ""
         simulated = ", simulated noise" if self.simulated else ""
-        return f"{type(self).__name__}({' x '.join(map(str, self.mode_shape))}, {noise}{masked}{simulated})"
+        exposed = "" if self.exposure is None else ", exposure by cell"
+        return f"{type(self).__name__}({' x '.join(map(str, self.mode_shape))}, {noise}{masked}{exposed}{simulated})"
 
 
 class PrivatizedCounts(PrivateInputs, Observations):
@@ -420,9 +478,14 @@ class PrivatizedCounts(PrivateInputs, Observations):
         row_offset, column_offset: (D,) and (V,) known positive factors of the rates, such as a document's
             length or a population; the rates and theta and phi of the posterior include them. Columns have one
             only where there are two axes.
+        exposure: known positive factors of the expected counts, such as the population of each cell; they broadcast
+            to the shape of the reports. A number, one for each row (D, 1) and one for each column (1, V) are the same
+            as offsets. Others are by cell, of all axes that there are: theta and phi of the posterior are then of
+            rates for one unit of exposure, and ``rate()`` of a fit still gives expected counts. A cell that can have
+            no count is masked.
 
-    A Series or DataFrame for alpha, mask or an offset must have the labels of the reports, in their order; without
-    labels on either side, it goes by position.
+    A Series or DataFrame for alpha, mask, exposure or an offset must have the labels of the reports, in their order;
+    without labels on either side, it goes by position.
 
     Raises:
         ValueError: a shape, label count or alpha that does not fit, or labels in another order; reports that are
@@ -460,6 +523,7 @@ class NaiveCounts(PlainInputs, Observations):
     def __init__(self, reports: Any, mask: Any = None, **options: Any) -> None:
         if isinstance(reports, Release):
             options = release_labels(reports) | options
+            options["exposure"] = exposure_of_release(reports, options.get("exposure"))
             mask, self.directed = mask_of_release(reports, mask), reports.directed
             reports = reports.reports
         super().__init__(reports, 0.0, mask, **options)

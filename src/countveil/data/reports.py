@@ -10,7 +10,12 @@ import pandas as pd
 import scipy.sparse as sp
 
 from countveil.data import joined_files
-from countveil.data.inputs import mask_of_release, release_labels, totals_of_release
+from countveil.data.inputs import (
+    exposure_of_release,
+    mask_of_release,
+    release_labels,
+    totals_of_release,
+)
 from countveil.data.labels import axes_of, axis_names, in_order
 from countveil.data.matrices import check_mask, check_matrix, unwrap
 from countveil.data.numbering import NO_REPORT, check_one, coded, in_rows, number
@@ -72,7 +77,7 @@ class Reports(Observations):
             such as exact ones, must be nested on two sides (rows and columns; counties and states). A masked cell is
             one of its total's counts, and may have any.
         simulated: True where the noise came from a seeded generator: fits and pages then say that it protects nobody.
-        row_labels, column_labels, labels, row_offset, column_offset: as for ``PrivatizedCounts``.
+        row_labels, column_labels, labels, row_offset, column_offset, exposure: as for ``PrivatizedCounts``.
 
     Raises:
         TypeError: something that is no mechanism, or values that are no numbers.
@@ -103,11 +108,12 @@ class Reports(Observations):
         labels: Sequence[Sequence[str] | None] | None = None,
         row_offset: Any = None,
         column_offset: Any = None,
+        exposure: Any = None,
         simulated: bool = False,
     ) -> None:
         self.simulated = check_simulated(simulated)
         options = {"labels": labels, "row_offset": row_offset, "column_offset": column_offset}
-        options |= {"row_labels": row_labels, "column_labels": column_labels}
+        options |= {"row_labels": row_labels, "column_labels": column_labels, "exposure": exposure}
         self._read([Layer(values, mechanism, mask, background)], options, totals)
 
     def _read(self, layers: list[Layer], options: dict[str, Any], totals: Any = None) -> None:
@@ -219,14 +225,16 @@ class Reports(Observations):
         totals: bool = True,
         row_offset: Any = None,
         column_offset: Any = None,
+        exposure: Any = None,
     ) -> "Reports":
-        """The reports, mechanisms and labels of a ``Release``; mask and offsets as for the class.
+        """The reports, mechanisms and labels of a ``Release``; mask, offsets and exposure as for the class.
 
         ``totals=False`` leaves out the totals that it has, as to hide cells of which they would tell.
         """
         if not isinstance(release, Release):
             raise TypeError(f"release must be a Release, got {type(release).__name__}")
         options = release_labels(release) | {"row_offset": row_offset, "column_offset": column_offset}
+        options["exposure"] = exposure_of_release(release, exposure)
         mechanism = in_rows(release.mechanism, len(release.shape))
         known = totals_of_release(release) if totals else None
         found = cls(release.reports, mechanism, mask_of_release(release, mask), totals=known, **options)
@@ -241,6 +249,7 @@ class Reports(Observations):
         several = "" if self.noise.one_report else ", several reports of a count"
         sizes = " x ".join(map(str, self.mode_shape))
         totals = "" if self.totals is None else f", {self.totals.in_words}"
+        totals += "" if self.exposure is None else ", exposure by cell"
         simulated = ", simulated noise" if self.simulated else ""
         return f"Reports({sizes}, {self.noise.in_words(self.level_d)}{several}{masked}{totals}{simulated})"
 

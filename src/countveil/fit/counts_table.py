@@ -72,8 +72,8 @@ class HasCountsTable(Predicts):
 
         Columns: the axes of the data (labels, or numbers from 1), report (NaN where there is none; report_1, report_2,
         ... if counts have several), kind (hidden, rounded, top-coded, noisy, masked, exact), mean, median, lower,
-        upper. If the data have offsets: exposure, their product in the cell, and rate, rate_lower and rate_upper, which
-        are mean, lower and upper per exposure. Axes are called as a DataFrame or a long table calls them, else as in
+        upper. If the data have an exposure or offsets, also exposure, and rate, rate_lower and rate_upper, which are
+        mean, lower and upper per exposure. Axes have the names in the DataFrame or long table, otherwise those in
         ``axes``.
 
         Intervals are those of ``count_intervals``: the laws of single counts given their reports, averaged over up to
@@ -157,7 +157,8 @@ class HasCountsTable(Predicts):
         else:
             exact = np.where(~masked & (level <= 0.0), codes, -1)
         kind[masked], kind[exact >= 0] = MASKED, EXACT
-        cells = Cells(*self.matrix_places(places), codes, level)
+        exposure = None if data.exposure is None else data.exposure[rows, columns]
+        cells = Cells(*self.matrix_places(places), codes, level, exposure)
         return Listed(places, cells, [layer.values for layer in layers], kind, exact)
 
     def _table_of_cells(
@@ -340,15 +341,17 @@ def kinds_of(layer: Layer) -> np.ndarray:
 
 
 def has_exposure(data: Observations) -> bool:
-    """Whether the data have offsets."""
-    return bool((data.prior_scale_d != 1.0).any() or (data.prior_scale_v != 1.0).any())
+    """Whether the data have offsets, or an exposure by cell."""
+    offsets = (data.prior_scale_d != 1.0).any() or (data.prior_scale_v != 1.0).any()
+    return bool(offsets or data.exposure is not None)
 
 
 def exposure_of(data: Observations, rows: np.ndarray, columns: np.ndarray) -> np.ndarray | None:
-    """(n,) the product of the offsets of each of these cells; None where the data have none."""
+    """(n,) the exposure of each of these cells, times its offsets; None where the data have neither."""
     if not has_exposure(data):
         return None
-    return np.asarray(1.0 / (data.prior_scale_d[rows] * data.prior_scale_v[columns]))
+    offsets = data.prior_scale_d[rows] * data.prior_scale_v[columns]
+    return np.asarray(data.exposure_of(rows, columns) / offsets)
 
 
 def table_of(columns: dict[str, np.ndarray], found: np.ndarray, exposure: np.ndarray | None) -> pd.DataFrame:

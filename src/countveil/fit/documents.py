@@ -182,10 +182,11 @@ class HasDocuments(HasSupport):
         check_integer("n", n, 1)
         check_interval(interval)
         place, likelihood = self._place_of("document", document), self.model_.likelihood
-        rows = []
+        rows, known = [], self.exposure_matrix
+        exposure = 1.0 if known is None else known[place]
         for (theta, phi), own in zip(self.matrix_draws(), self.parameter_draws(), strict=False):
             theta_in_counts, phi_in_counts = in_counts(likelihood, theta, phi, own)
-            rows.append(theta_in_counts[place] @ phi_in_counts.T)
+            rows.append(theta_in_counts[place] @ phi_in_counts.T * exposure)
         draws = np.array(rows)
         draws /= np.maximum(draws.sum(axis=1, keepdims=True), TINY)
         best = np.argsort(-draws.mean(axis=0), kind="stable")[:n]

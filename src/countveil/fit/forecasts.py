@@ -93,6 +93,11 @@ def simulated(
     f = model.spec.names.index(factor)
     time = model.factors[f].axes[0]
     check_parameters(model, time)
+    if posteriors.exposure_of(tree, (model.rows.shape[0], model.columns.shape[0])) is not None:
+        raise ValueError(
+            "forecast needs data without an exposure by cell, since that of cells to come is not known, got a fit with "
+            "one: multiply its rates for one unit of exposure, from posterior, by the exposure to come"
+        )
     names = {layout.dims[a]: tree["posterior"][layout.dims[a]].to_numpy() for a in model.spec.output}
     kept = posteriors.evenly(posteriors.n_draws(tree), most)
     shape = tuple(steps if name == layout.dims[time] else len(own) for name, own in names.items())

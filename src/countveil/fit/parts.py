@@ -346,12 +346,13 @@ class HasParts(Readable):
         return draws / draws.sum(axis).clip(min=np.finfo(np.float32).tiny)
 
     def _varies(self, each: Listed) -> bool:
-        """Whether the mean size of the parts that counts come in varies along a listed axis.
+        """Whether the mean size of the parts that counts come in, or exposures by cell, vary along a listed axis.
 
         For a factor that is used twice it does not: only one of its uses would be weighted by it.
         """
         uses = sum(self.model_.factors[f] is each.factor for f in self.model_.spec.factor_of_term)
-        return each.axes[0] in posteriors.axes_of_parts(self.model_) and uses == 1
+        exposed = self.exposure_matrix is not None
+        return (exposed or each.axes[0] in posteriors.axes_of_parts(self.model_)) and uses == 1
 
     def _in_counts(self, each: Listed) -> xr.DataArray:
         """Every draw's components along an axis, proportional to their expected counts."""
@@ -365,7 +366,12 @@ class HasParts(Readable):
         for chain in range(draws.sizes["chain"]):
             for first in range(0, draws.sizes["draw"], DRAWS_AT_ONCE):
                 some = {"chain": [chain], "draw": slice(first, first + DRAWS_AT_ONCE)}
-                part = xr.DataTree.from_dict({"posterior": tree["posterior"].dataset.isel(some)})
+                part = xr.DataTree.from_dict(
+                    {
+                        "posterior": tree["posterior"].dataset.isel(some),
+                        "constant_data": tree["constant_data"],
+                    }
+                )
                 found[some] = component_counts(part, model, layout, each.axes).transpose(0, *order)[None]
         return found
 

@@ -29,7 +29,7 @@ from countveil.inference.predict import laws_of_counts, simulated_counts, simula
 from countveil.inference.progress import progress_bar
 from countveil.laws.counts.given_reports import Cells, CountsGivenReports, Draw
 from countveil.laws.counts.laws import law_of
-from countveil.laws.counts.protocol import parameters_of_rows
+from countveil.laws.counts.protocol import parameters_of_rows, rates_at
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC, AnyMechanismNoise
 
 DRAWS_FOR_LAWS = 200  # of the posterior, evenly spread, that laws of counts and reports are averaged over
@@ -70,7 +70,7 @@ class Predicts(Readable):
         noise, level = posteriors.noise_of(tree)
         per_row = level.size == model.rows.shape[0]
         level = level.reshape(-1, 1) if per_row else level.reshape(model.rows.shape[0], -1)
-        reports = simulated_reports(laws, noise, level, model.likelihood, rng)
+        reports = simulated_reports(laws, noise, level, model.likelihood, rng, self.exposure_matrix)
         return xr.concat([self._over_data(each, "reports") for each in reports], dim="release")
 
     def _made_alike(self, draws: list[Any], X: Any, rng: np.random.Generator) -> xr.DataArray:
@@ -80,7 +80,8 @@ class Predicts(Readable):
         every, releases = np.arange(self.matrix_shape[0]), []
         published = made_with(made)
         for (theta, phi), own in draws:
-            counts = likelihood.sample(theta @ phi.T, rng, parameters_of_rows(likelihood, own, every))
+            rates = rates_at(theta, phi, self.exposure_matrix)
+            counts = likelihood.sample(rates, rng, parameters_of_rows(likelihood, own, every))
             each = (made_alike(report, counts, rng) for report in published)
             releases.append([self._over_data(values, "reports", np.nan) for values in each])
         if len(published) == 1:
@@ -100,7 +101,10 @@ class Predicts(Readable):
         """
         draws, given, data = self._drawn(n, rng), self._given_reports(X), self._data(X)
         parts = [] if data is None else list(self._cells_of(data, None))
-        tables = (met(simulated_counts(draw, given, parts, rng), draw, given, data, rng) for draw in draws)
+        exposure = self.exposure_matrix
+        tables = (
+            met(simulated_counts(draw, given, parts, rng, exposure), draw, given, data, rng) for draw in draws
+        )
         show = self.progress if data is not None and data.totals is not None else False
         with compiling_told(show), progress_bar(show, "tables") as bar:
             task = bar.add_task("predicting counts", total=n, score="")
@@ -198,11 +202,11 @@ class Predicts(Readable):
             ValueError: counts or cells of another shape or with other labels, or counts that are no counts.
         """
         true, chosen = self._true("counts", counts), self._chosen(cells)
-        likelihood, rows = self.model_.likelihood, np.arange(len(true))
+        likelihood, rows, exposure = self.model_.likelihood, np.arange(len(true)), self.exposure_matrix
         total, n_draws = np.full(true.shape, -np.inf), 0
         for (theta, phi), parameters in zip(self.matrix_draws(), self.parameter_draws(), strict=False):
             own = parameters_of_rows(likelihood, parameters, rows)
-            np.logaddexp(total, likelihood.log_mass(true, theta @ phi.T, own), out=total)
+            np.logaddexp(total, likelihood.log_mass(true, rates_at(theta, phi, exposure), own), out=total)
             n_draws += 1
         return self._in_data_order(total - np.log(n_draws), chosen), self._in_data_order(true, chosen)
 
@@ -315,14 +319,16 @@ class Predicts(Readable):
 
     def _cells_of(self, data: Observations | None, chosen: np.ndarray | None) -> Iterator[Cells]:
         """The chosen cells of each run of rows of about a million cells, with their reports."""
-        n_rows, n_columns = self.matrix_shape
+        (n_rows, n_columns), exposure = self.matrix_shape, self.exposure_matrix
         step = max(1, CELLS_AT_ONCE // n_columns)
         for first in range(0, n_rows, step):
             size = min(step, n_rows - first), n_columns
             row, column = np.nonzero(np.ones(size, bool) if chosen is None else chosen[first : first + step])
             row += first
             unknown = np.full(row.size, -1), np.zeros(row.size)
-            yield Cells(row, column, *(unknown if data is None else data.cells(row, column)))
+            reports, level = unknown if data is None else data.cells(row, column)
+            at = None if exposure is None else exposure[row, column]
+            yield Cells(row, column, reports, level, at)
 
     def _laws_of_counts(self, X: Any, chosen: np.ndarray | None) -> Iterator[tuple[Cells, np.ndarray]]:
         """(some of the chosen cells, P(count = y | report) of each (m, Y)), until each has come once."""

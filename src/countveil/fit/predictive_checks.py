@@ -18,7 +18,7 @@ from countveil.fit.totals import SETTLED
 from countveil.inference.diagnostics import Diagnostics
 from countveil.inference.posterior import evenly
 from countveil.kernels.entries import MASKED
-from countveil.laws.counts.protocol import in_counts, parameters_of_rows
+from countveil.laws.counts.protocol import in_counts, parameters_of_rows, rates_at
 from countveil.laws.noise import AnyMechanismNoise
 from countveil.laws.noise.additive import AdditiveLaw
 from countveil.laws.noise.laws import law_of
@@ -83,9 +83,9 @@ def compared(fit: Any, data: Observations, rows: np.ndarray) -> tuple[list[str],
     rng, likelihood = np.random.default_rng([fit.seed_, len(rows)]), fit.model_.likelihood
     for (theta, phi), parameters in fit.even_draws(RELEASES):
         own = parameters_of_rows(likelihood, parameters, rows)
-        counts = likelihood.sample(theta[rows] @ phi.T, rng, own).astype(np.int64)
+        counts = likelihood.sample(rates_at(theta[rows], phi, data.exposure), rng, own).astype(np.int64)
         rate, share = in_counts(likelihood, theta, phi, parameters)
-        mean = rate[rows] @ share.T
+        mean = rates_at(rate[rows], share, data.exposure)
         for i, part in enumerate(parts):
             values = np.where(part.seen, part.make(counts, rng), 0.0)
             margins[i].append(sums(values))

@@ -14,7 +14,6 @@ from countveil.inference.algorithm import engine_or_threads
 from countveil.inference.mixture import places, unweighted
 from countveil.inference.project import MOST_DRAWS, project_rows
 from countveil.kernels.gamma import SMALLEST
-from countveil.laws.counts.laws import law_of
 from countveil.laws.counts.protocol import in_counts
 from countveil.models.factorization import Factor
 from countveil.models.layout import latent_groups
@@ -27,7 +26,8 @@ class RowProjection(TransformerMixin):
     def transform(self: Any, X: Any) -> np.ndarray:
         """(D, K) expected counts from each component, for new rows given the fitted columns.
 
-        The new rows have reports of their own and, if their release says so, noise levels of their own. Of chains that
+        The new rows have reports of their own and, if their release says so, noise levels of their own. With exposures
+        by cell these are expected counts of cells with exposure 1 each. Of chains that
         differ, those are taken that have all components of the heaviest one.
 
         Raises:
@@ -43,6 +43,9 @@ class RowProjection(TransformerMixin):
         observations = self._observe(X)
         if getattr(observations, "totals", None) is not None:
             raise ValueError("X must have no totals for transform, which takes rows one by one, got some")
+        if (self.exposure_matrix is None) != (observations.exposure is None):
+            its = "no exposure by cell" if self.exposure_matrix is None else "an exposure by cell"
+            raise ValueError(f"X must have {its} for transform, as the data of the fit, got another")
         self._check_columns(observations)
         factor = model.factors[model.row_factor]
         rates, priors = row_priors(unweighted(tree), factor)
@@ -52,7 +55,7 @@ class RowProjection(TransformerMixin):
         draws = {s: draw for s, draw in enumerate(self._draws_of_chains()) if s in wanted}
         phi = [draws[s][0][1][:, order] for s, order in chosen]
         parameters = [draws[s][1] for s, _ in chosen]
-        laws = [law_of(observations.noise, model.likelihood, own) for own in parameters]
+        laws = [observations.law(model.likelihood, own) for own in parameters]
         sizes = [
             growth(in_counts(model.likelihood, np.ones((1, 1)), each, own)[1], each)
             for each, own in zip(phi, parameters, strict=True)

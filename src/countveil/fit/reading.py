@@ -90,7 +90,23 @@ class Readable:
                 f"{name} must hold the cells of the fit, {' x '.join(axes)} = {shape}, got {found.mode_shape}"
             )
         check_labels_of_fit(f"{name} must have the labels of the fit in their order", axes, found.labels)
-        return found
+        return self.exposed(name, found)
+
+    def exposed(self, name: str, observed: Observations) -> Observations:
+        """What ``observe`` gave of the fit's own cells, with the exposures by cell that the fit has, if any.
+
+        Raises:
+            ValueError: the data have exposures by cell of their own, which are others.
+        """
+        matrix = self.exposure_matrix
+        if matrix is None:
+            if observed.exposure is not None:
+                raise ValueError(f"{name} must have no exposure by cell, as the data of the fit, got some")
+            return observed
+        exposure = posteriors.rate_array(matrix, *self._fitted()).to_numpy().reshape(observed.shape)
+        if observed.exposure is not None and not np.array_equal(observed.exposure, exposure):
+            raise ValueError(f"{name} must have the exposure of the fit, or none, got another")
+        return observed.exposed_as(exposure)
 
     def matrix_draws(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """(theta (rows, K), phi (columns, K)) of every draw, chain after chain; theta @ phi.T are its rates.
@@ -114,6 +130,14 @@ class Readable:
         wanted = set(kept)
         parameters = (own for s, own in enumerate(self.parameter_draws()) if s in wanted)
         return zip(factors, parameters, strict=False)
+
+    @property
+    def exposure_matrix(self) -> np.ndarray | None:
+        """Exposures by cell over the rows and columns of ``matrix_draws``, whose rates are for one unit of them.
+
+        None where the data had none, or offsets said the same.
+        """
+        return posteriors.exposure_of(self.posterior, self.matrix_shape)
 
     @property
     def matrix_shape(self) -> tuple[int, int]:

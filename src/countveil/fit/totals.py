@@ -16,7 +16,7 @@ from countveil.inference.posterior import evenly, n_draws
 from countveil.inference.row_gammas import summarised
 from countveil.kernels.entries import MASKED
 from countveil.laws.counts import POISSON, NegativeBinomial
-from countveil.laws.counts.protocol import in_counts
+from countveil.laws.counts.protocol import in_counts, rates_at
 
 DRAWS = 200  # of the posterior at most, evenly spread
 INTERVAL = 0.05, 0.95
@@ -54,6 +54,11 @@ def expected_totals(fit: Readable, data: Observations) -> np.ndarray:
     if row.size or not any(summarised(tree, factor.name) for factor in fit.model_.factors):
         for (theta, phi), parameters in fit.even_draws(DRAWS):
             theta, phi = in_counts(fit.model_.likelihood, theta, phi, parameters)
+            if data.exposure is not None:
+                seen = rates_at(theta, phi, data.exposure)
+                seen[row, column] = 0.0
+                values.append(seen.sum())
+                continue
             masked = np.einsum("ek,ek->", theta[row], phi[column])
             values.append(theta.sum(axis=0) @ phi.sum(axis=0) - masked)
     else:  # all rows of a draw take long to make, and their sum is kept

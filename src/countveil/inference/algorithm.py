@@ -120,6 +120,7 @@ class Method(NamedTuple):
         covariates: whether it treats priors that depend on covariates or dates of the rows.
         seeds: whether it treats topics with seeded words.
         known_totals: whether it uses totals beside reports, exact or noisy.
+        exposures: whether it uses exposures by cell.
         likelihoods: names of those that it accepts, the default first.
         mechanisms: names of those whose reports it accepts; None if it accepts any.
         starved: advice for a fit that explains too few of the positive reports.
@@ -139,6 +140,7 @@ class Method(NamedTuple):
     covariates: bool = False
     seeds: bool = False
     known_totals: bool = False
+    exposures: bool = False
     likelihoods: tuple[str, ...] = ("poisson",)
     mechanisms: tuple[str, ...] | None = None
     starved: str = ""

@@ -26,7 +26,6 @@ from countveil.inference.parameters import moved
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
 from countveil.kernels.gamma import SMALLEST
-from countveil.laws.counts.laws import law_of
 from countveil.laws.counts.protocol import Parameters
 from countveil.models.factorization import Factorization
 from countveil.models.priors import VariationalPrior
@@ -111,7 +110,7 @@ def update(
     Returns the data's part of the bound too. The state's factors enter by ``split_by`` and ``means``.
     """
     rule = MeanRule(model, expected_priors(model, observations, state.hypers))
-    law = law_of(observations.noise, model.likelihood, state.parameters)
+    law = observations.law(model.likelihood, state.parameters)
     new_means, data_bound = update_all(observations, model, law, split_by, means, rule, engine)
     shapes, rates = list(means), [np.ones_like(mean) for mean in means]
     for f in model.free:
@@ -166,6 +165,7 @@ METHOD = Method(
     optimising.fit,
     sys.modules[__name__],
     options={"max_iter": None, "tolerance": None, "expectation": EXPECTATIONS},
+    exposures=True,
     likelihoods=("poisson", "negative-binomial"),
     starved=(
         "It has starved its components, as cavi does where counts are sparse and noise is strong. "

@@ -6,7 +6,6 @@ from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.em import refined
 from countveil.inference.moves import TUNE_PER_MOVE, Moving, movable, n_mergings, only_merges
 from countveil.inference.starts import Start, automatic, least_squares, spectral
-from countveil.laws.counts.laws import law_of
 from countveil.models.factorization import Factorization
 
 STARTS: dict[str, Start] = {
@@ -26,7 +25,7 @@ def fit(method: Method, data: Data, model: Factorization, settings: Settings) ->
     """
     assert isinstance(data, Observations)
     algorithm, moves = method.algorithm, 0
-    law = law_of(data.noise, model.likelihood, model.initial_parameters())
+    law = data.law(model.likelihood, model.initial_parameters())
     if "moves" in method.options and data.totals is None and movable(model):
         moves = min(method.option(settings, "moves"), settings.plan.tune // TUNE_PER_MOVE)
         if only_merges(data, law):

@@ -42,6 +42,8 @@ def fingerprint(observations: Observations, settings: dict[str, Any]) -> str:
         "prior_scale_v",
     ):
         digest.update(f"{name} {printed(getattr(observations, name))}".encode())
+    if observations.exposure is not None:
+        digest.update(f"exposure {printed(observations.exposure)}".encode())
     for part in observations.noise.kernel:
         if isinstance(part, np.ndarray):
             digest.update(f"kernel {printed(part)}".encode())

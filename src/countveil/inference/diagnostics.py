@@ -19,7 +19,7 @@ from countveil.data.observations import Observations
 from countveil.kernels.entries import MASKED
 from countveil.laws.counts import POISSON, Likelihood
 from countveil.laws.counts.laws import positive_beyond_noise
-from countveil.laws.counts.protocol import Parameters, parameters_of_rows
+from countveil.laws.counts.protocol import Parameters, parameters_of_rows, rates_at
 
 R_HAT_GOOD = 1.01
 R_HAT_FAIR = 1.1
@@ -328,7 +328,9 @@ def signal_share(
         taken = observations.take(part)
         noise, level = taken.noise, taken.cell_level
         own = parameters_of_rows(likelihood, parameters, part)
-        extra = positive_beyond_noise(noise, likelihood, theta[part] @ phi.T, level, own)
+        extra = positive_beyond_noise(
+            noise, likelihood, rates_at(theta[part], phi, taken.exposure), level, own
+        )
         entry_rows = taken.row_numbers
         hidden = taken.reports == MASKED
         extra[entry_rows[hidden], taken.columns[hidden]] = 0.0

@@ -27,7 +27,7 @@ from countveil.inference.factors import offset_scales
 from countveil.inference.unseen import shared_along, unseen_rates
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.scoring import add_seen_scores
-from countveil.laws.counts.laws import in_block, law_of
+from countveil.laws.counts.laws import in_block
 from countveil.laws.counts.negative_binomial import LOGITS, NegativeBinomial
 from countveil.laws.counts.protocol import Parameters, Unseen
 from countveil.laws.counts.slices import draw_by_steps, draw_on_slices
@@ -52,7 +52,7 @@ def moves(model: Factorization, observations: Observations) -> bool:
     """Whether p moves: not where sweeps go by tokens, which cost far less than a pass over the reports."""
     if not learns_p(model):
         return False
-    law = law_of(observations.noise, model.likelihood, model.initial_parameters())
+    law = observations.law(model.likelihood, model.initial_parameters())
     return not tokens.pays(observations, law)
 
 
@@ -213,7 +213,7 @@ class Curve(NamedTuple):
         mean, concentration = self.parameters[1:] or (np.array([0.5]), np.array([2.0]))  # uniform
         prior = -mean * np.logaddexp(0.0, -logits) - (1.0 - mean) * np.logaddexp(0.0, logits)
         parameters, c, axis = self.parameters_at(logits), np.exp(log_c), shared_along(self.likelihood)
-        law, (theta, phi) = law_of(self.observations.noise, self.likelihood, parameters), self.matrices
+        law, (theta, phi) = self.observations.law(self.likelihood, parameters), self.matrices
         if axis == "row":
             theta = theta * c[:, None]
         else:

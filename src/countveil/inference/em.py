@@ -30,7 +30,6 @@ from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
 from countveil.kernels.entries import MASKED
 from countveil.kernels.gamma import SMALLEST
-from countveil.laws.counts.laws import law_of
 from countveil.laws.counts.protocol import Parameters, in_counts
 from countveil.models.factorization import Factorization
 
@@ -120,7 +119,7 @@ def update_factors(
 ) -> tuple[State, Info]:
     """All factors at the state's penalty; with ``total``, the last one's penalty makes the counts add up to it."""
     row, least = model.row_factor, least_entry(model)
-    law = law_of(observations.noise, model.likelihood, state.parameters)
+    law = observations.law(model.likelihood, state.parameters)
     if row is None:
         found, bound = maximise(observations, model, law, state.factors, engine)
         return state._replace(factors=tuple(found), sweep=state.sweep + 1), Info(bound)
@@ -128,11 +127,14 @@ def update_factors(
     values = columns.forward(factors)
     theta, phi = model.as_row_matrix(factors[row]), columns.matrix(values)
     mean_d, mean_v = counts_per_burst(model, state.parameters)
-    prior = np.zeros_like(theta), state.penalty * mean_d * (mean_v * phi).sum(axis=0)
+    exposure = observations.exposure
+    of_row = (mean_v * phi).sum(axis=0) if exposure is None else exposure @ (mean_v * phi)
+    prior = np.zeros_like(theta), state.penalty * mean_d * of_row
     passed = pass_over_rows(observations, law, (theta, theta), (phi, phi), prior, engine)
     theta = np.maximum(passed.theta_shape / np.maximum(passed.theta_rate, SMALLEST), least)
     factors[row] = model.as_row_factor(theta)
-    everywhere, penalty = mean_v * (mean_d * theta).sum(axis=0), state.penalty
+    of_column = (mean_d * theta).sum(axis=0) if exposure is None else exposure.T @ (mean_d * theta)
+    everywhere, penalty = mean_v * of_column, state.penalty
     counts = expected_counts(columns, values, passed.ratio)
     free = [u for u, use in enumerate(columns.uses) if model.factors[use.factor].fixed is None]
     for u in free:
@@ -188,13 +190,18 @@ class HeldTotal:
         self.noisy = observations.is_noisy and model.row_factor is not None
         hidden = observations.reports == MASKED
         self.hidden = observations.row_numbers[hidden], observations.columns[hidden]
+        known = observations.exposure
+        self.exposure_e = None if known is None else known[self.hidden]
 
     def target(self, state: State) -> float:
         """What all expected counts should add up to: the estimate, plus those of the masked cells now."""
         rows, columns = self.hidden
         factors = self.model.matrices(state.factors)
         theta, phi = in_counts(self.model.likelihood, *factors, state.parameters)
-        return self.total + float(np.einsum("ek,ek->", theta[rows], phi[columns]))
+        exposure = self.exposure_e
+        if exposure is None:
+            return self.total + float(np.einsum("ek,ek->", theta[rows], phi[columns]))
+        return self.total + float(np.einsum("ek,ek,e->", theta[rows], phi[columns], exposure))
 
     def init(
         self,
@@ -208,7 +215,8 @@ class HeldTotal:
         state = init(observations, model, streams, engine, start)
         if not self.noisy:
             return state
-        total, row = total_rate(model, state.factors, state.parameters), model.row_factor
+        total = total_rate(model, state.factors, state.parameters, observations.exposure)
+        row = model.row_factor
         excess = total / self.target(state)
         factors = (
             factor / max(excess, 1.0) if f == row else factor for f, factor in enumerate(state.factors)
@@ -244,7 +252,7 @@ def fit(method: Method, data: Data, model: Factorization, settings: Settings) ->
     parameters = ascent.state.parameters
     triples = zip(model.factors, offset_scales(model, data), factors, strict=True)
     hypers = tuple(factor.prior.estimate(factor, scale, value) for factor, scale, value in triples)
-    total = total_rate(model, factors, parameters)
+    total = total_rate(model, factors, parameters, data.exposure)
     draws.of_chain(0).keep(0, Point(factors, hypers, parameters), np.nan, total)
     return Fitted(
         draws, search.interrupted or ascent.interrupted, search.seconds + ascent.seconds,
@@ -259,6 +267,7 @@ METHOD = Method(
     sys.modules[__name__],
     options={"max_iter": None},
     any_prior=True,
+    exposures=True,
     likelihoods=("poisson", "negative-binomial"),
     starved='Use method="gibbs".',
 )

@@ -9,7 +9,7 @@ from countveil.inference import mixture, tuning
 from countveil.inference.continuing import GROUP, PARTS
 from countveil.inference.kept import check_kept
 from countveil.inference.methods import METHODS
-from countveil.inference.posterior import OVER_TIME, STEPS, noise_of
+from countveil.inference.posterior import EXPOSURE, OVER_TIME, STEPS, noise_of
 from countveil.inference.row_gammas import KEPT, check_stored, summarised
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
@@ -142,6 +142,7 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
     check_dated(draws, model, layout, lead)
     check_array(tree["sample_stats"], "total_rate", lead)
     check_level(tree, model)
+    check_exposure(tree, model, layout)
     check_names(tree, model, layout)
     if mixture.GROUP in tree.children:
         check_weights(tree)
@@ -211,7 +212,7 @@ def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None
         | lead
         | dims,
         "sample_stats": {"total_rate", "log_likelihood"} | lead,
-        "constant_data": {noise_of(tree)[0].level} | dims,
+        "constant_data": {noise_of(tree)[0].level, EXPOSURE} | dims,
         "optimisation": {"objective", *(f"{name}_mean" for name in names)} | dims,
     }
     if regressions(model):
@@ -370,6 +371,19 @@ def check_level(tree: xr.DataTree, model: Factorization) -> None:
         raise ValueError(f"must have no noise on {tree.attrs['observations']} counts, got {noise.level}")
     if not np.all((level >= 0) & (level < noise.levels_below)):
         raise ValueError(f"must hold {noise.level} from 0 to below {noise.levels_below}, got another")
+
+
+def check_exposure(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
+    """Refuse exposures by cell that are no positive numbers, or not one for each cell."""
+    if EXPOSURE not in tree["constant_data"]:
+        return
+    sizes = model.rows.sizes | model.columns.sizes
+    axes = model.rows.observed + model.columns.observed
+    wanted = {dim: sizes[a] for dim, a in zip(layout.dims_of(axes), axes, strict=True)}
+    check_array(tree["constant_data"], EXPOSURE, wanted)
+    values = tree["constant_data"][EXPOSURE].to_numpy()
+    if not ((values > 0.0) & (values < np.inf)).all():
+        raise ValueError("must hold positive finite exposures, got another")
 
 
 def check_optimisation(tree: xr.DataTree, model: Factorization) -> None:

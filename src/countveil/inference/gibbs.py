@@ -35,7 +35,7 @@ from countveil.inference.streams import DISPERSION, HYPERS, PARAMETERS, ROWS, SP
 from countveil.inference.unseen import unseen_rates
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.tiles import is_dense
-from countveil.laws.counts.laws import counts_of, in_block, law_of
+from countveil.laws.counts.laws import counts_of, in_block
 from countveil.laws.counts.protocol import Parameters
 from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 from countveil.models.factorization import Factorization
@@ -80,7 +80,7 @@ def init(
     factors, parameters = dispersion.started(factors, observations, model, engine)
     counts: Any = ()
     if observations.totals is not None:
-        law = law_of(observations.noise, model.likelihood, parameters)
+        law = observations.law(model.likelihood, parameters)
         counts = totals.begin(observations, law, model.matrices(factors), streams)
     return State(factors, model.initial_hypers(), 0, parameters, counts)
 
@@ -90,19 +90,19 @@ def step(
 ) -> tuple[State, Info]:
     """One sweep; returns a new state."""
     sweep = state.sweep + 1
-    law, latent = law_of(observations.noise, model.likelihood, state.parameters), state.counts
+    law, latent = observations.law(model.likelihood, state.parameters), state.counts
     if observations.totals is not None:
         matrices = model.matrices(state.factors)
         latent = totals.redrawn(latent, observations, law, matrices, streams, sweep, engine)
         observations = totals.with_counts(observations, latent)
-        law = law_of(observations.noise, model.likelihood, state.parameters)
+        law = observations.law(model.likelihood, state.parameters)
     every = dispersion.interval(observations)
     if sweep % every == 0 and dispersion.moves(model, observations):
         rng = streams.generator(sweep, DISPERSION)
         chain = state.factors, state.hypers, state.parameters
         moved = dispersion.moved(*chain, observations, model, engine, rng, sweep // every)
         state = State(*moved[:2], state.sweep, moved[2], latent)
-        law = law_of(observations.noise, model.likelihood, state.parameters)
+        law = observations.law(model.likelihood, state.parameters)
     parted = report_tokens.split(observations, law)
     seen = observations if parted is None else parted.visited  # with the same exposures
     factors, values = list(state.factors), model.columns.forward(state.factors)
@@ -135,7 +135,7 @@ def step(
             unseen = unseen_rates(model, factors, observations, engine)
         parameters = model.likelihood.update(parameters, drawn.tally, unseen, rng)
     new = State(tuple(factors), hypers, sweep, parameters, latent)
-    return new, Info(total_rate(model, factors, parameters))
+    return new, Info(total_rate(model, factors, parameters, observations.exposure))
 
 
 def sweep_rows(
@@ -268,5 +268,6 @@ METHOD = Method(
     seeds=True,
     covariates=True,
     known_totals=True,
+    exposures=True,
     likelihoods=("negative-binomial", "poisson"),
 )

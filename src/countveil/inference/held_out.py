@@ -84,6 +84,7 @@ class Folds:
             moved, _ = algorithm.step(state, fold.training, model, streams, engine)
             theta, phi = model.matrices(moved.factors)
             rate = np.einsum("ek,ek->e", theta[fold.rows], phi[fold.columns])
+            rate = rate * observations.exposure_of(fold.rows, fold.columns)
             law = law_of(observations.noise, model.likelihood, moved.parameters)
             score += float(report_scores(law, fold.rows, fold.columns, *reported, rate).sum())
             new.append(moved)

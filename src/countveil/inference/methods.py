@@ -48,6 +48,7 @@ def fit(name: str, data: Data, model: Factorization, settings: Settings) -> Fitt
         raise ValueError(f"data on disk goes with {those('batches')}, got method {name!r}")
     check_model(method, model, data.noise)
     check_totals(method, data)
+    check_exposure(method, data)
     return method.fit(method, data, model, settings)
 
 
@@ -69,6 +70,7 @@ def go_on(
     assert method.go_on is not None
     check_model(method, model, data.noise)
     check_totals(method, data)
+    check_exposure(method, data)
     return method.go_on(data, model, settings, before, total_rows)
 
 
@@ -118,6 +120,15 @@ def check_totals(method: Method, data: Data) -> None:
     if isinstance(data, Observations) and data.totals is not None and not method.known_totals:
         raise ValueError(
             f"totals must be None for method {method.name!r}, got {data.totals.size}: use {those('known_totals')}"
+        )
+
+
+def check_exposure(method: Method, data: Data) -> None:
+    """Refuse exposures by cell where the method cannot use them; raises ValueError."""
+    if isinstance(data, Observations) and data.exposure is not None and not method.exposures:
+        raise ValueError(
+            f"exposure must be one of rows (D, 1) or of columns (1, V) for method {method.name!r}, got one by cell: "
+            f"use {those('exposures')}"
         )
 
 

@@ -29,7 +29,7 @@ def fit(method: Method, data: Data, model: Factorization, settings: Settings) ->
     algorithm = with_options(method, settings)
     ascent = climb(data, model, algorithm, settings, run.relative_change(tolerance), most)
     with settings.opened_engine() as engine:
-        draws = draws_from_gammas(ascent.state, model, settings, engine)
+        draws = draws_from_gammas(ascent.state, model, settings, engine, exposure=data.exposure)
     return Fitted(
         draws, ascent.interrupted, ascent.seconds, ascent.objective, ascent.converged, ascent.state.means
     )
@@ -61,7 +61,12 @@ def climb(
 
 
 def draws_from_gammas(
-    q: Any, model: Factorization, settings: Settings, engine: Engine, summed: int | None = None
+    q: Any,
+    model: Factorization,
+    settings: Settings,
+    engine: Engine,
+    summed: int | None = None,
+    exposure: np.ndarray | None = None,
 ) -> Draws:
     """Independent draws from a Q of gammas (``shapes``, ``rates``, ``hypers``), as one chain; they are not scored.
 
@@ -80,7 +85,7 @@ def draws_from_gammas(
             total_of_rows(q.shapes[f], q.rates[f], rng) if f == summed else draw_factor(q, model, f, rng)
             for f in range(len(model.factors))
         )
-        total = scoring.total_rate(kept, factors, parameters)
+        total = scoring.total_rate(kept, factors, parameters, exposure)
         chain.keep(s, Point(factors, hypers, parameters), np.nan, total)
 
     list(engine.map(draw, range(plan.draws)))

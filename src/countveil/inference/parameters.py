@@ -13,8 +13,8 @@ from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.scoring import Factors
 from countveil.inference.unseen import shared_along, unseen_rates
 from countveil.kernels.tallies import expect_tally
-from countveil.laws.counts.laws import in_block, law_of
-from countveil.laws.counts.protocol import Parameters
+from countveil.laws.counts.laws import in_block
+from countveil.laws.counts.protocol import Parameters, rates_at
 from countveil.models.factorization import Factorization
 
 
@@ -33,12 +33,14 @@ def moved(
     """
     if not parameters:
         return parameters
-    law = law_of(observations.noise, model.likelihood, parameters)
+    law = observations.law(model.likelihood, parameters)
     theta, phi = model.matrices(before)
     size = model.likelihood.tally_size(observations.shape)
     _, (tally,) = engine.over_rows(tally_block, observations, (law, phi, size), (theta,))
     unseen = unseen_rates(model, list(after), observations, engine)
-    return model.likelihood.maximised(parameters, tally, unseen, penalty * summed_rates(model, after))
+    return model.likelihood.maximised(
+        parameters, tally, unseen, penalty * summed_rates(model, after, observations.exposure)
+    )
 
 
 def tally_block(
@@ -51,10 +53,13 @@ def tally_block(
     return (), (tally,)
 
 
-def summed_rates(model: Factorization, factors: Factors) -> np.ndarray:
+def summed_rates(model: Factorization, factors: Factors, exposure: np.ndarray | None = None) -> np.ndarray:
     """Sums of the rates of all cells, (1,), (D,) or (V,): those of the cells that share a parameter."""
     theta, phi = model.matrices(factors)
     axis = shared_along(model.likelihood)
+    if exposure is not None:
+        rates = rates_at(theta, phi, exposure)
+        return rates.sum(axis={"row": 1, "column": 0}[axis]) if axis != "all" else rates.sum(keepdims=True)[0]
     if axis == "row":
         return np.asarray(theta @ phi.sum(axis=0))
     return np.asarray(phi @ theta.sum(axis=0) if axis == "column" else [theta.sum(axis=0) @ phi.sum(axis=0)])

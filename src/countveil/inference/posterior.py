@@ -23,6 +23,7 @@ from countveil.models.layout import Layout
 from countveil.models.priors import DatedRowsPrior, RegressionPrior
 
 DRAWS_AT_ONCE = 32
+EXPOSURE = "exposure"
 STEPS = "time"  # the dimension of dates of rows
 OVER_TIME = "_over_time"  # the end of the name of their chain
 NEARLY_POISSON = 0.05  # chains need not agree on dispersions below: the variance is within 5% of the mean
@@ -196,16 +197,24 @@ def constants(
     layout: Layout,
     coordinates: dict[str, np.ndarray],
 ) -> xr.Dataset:
-    """The noise level of each row or cell."""
+    """The noise level of each row or cell, and the exposures of cells if there are any by cell."""
     axes = model.rows.observed + model.columns.observed
     level, dims = observations.level_d, layout.dims_of(model.rows.observed)
     if observations.level_e.size:
         level, dims = observations.level_e, layout.dims_of(axes)
     shape = [len(coordinates[name]) for name in dims]
-    return xr.Dataset(
-        {observations.noise.level: (dims, level.reshape(shape))},
-        coords={name: coordinates[name] for name in dims},
-    )
+    variables = {observations.noise.level: (dims, level.reshape(shape))}
+    exposure = getattr(observations, "exposure", None)
+    if exposure is not None:  # every cell is stored, and has a level
+        variables[EXPOSURE] = dims, exposure.reshape(shape).copy()
+    return xr.Dataset(variables, coords={name: coordinates[name] for name in dims})
+
+
+def exposure_of(tree: xr.DataTree, shape: tuple[int, int]) -> np.ndarray | None:
+    """The exposures of cells in a model's matrix form, if there are any by cell."""
+    if "constant_data" not in tree or EXPOSURE not in tree["constant_data"]:
+        return None
+    return tree["constant_data"][EXPOSURE].to_numpy().reshape(shape)
 
 
 def optimisation(
@@ -266,7 +275,8 @@ def factor_draws(
 
 def mean_rate(tree: xr.DataTree, model: Factorization, layout: Layout) -> xr.DataArray:
     """Posterior mean of the expected counts: exact for an optimiser, the mean over draws for a sampler."""
-    total, n = np.zeros((model.rows.shape[0], model.columns.shape[0])), 0
+    shape = model.rows.shape[0], model.columns.shape[0]
+    total, n = np.zeros(shape), 0
     if "optimisation" in tree.children:
         found = tree["optimisation"]
         means = [
@@ -290,7 +300,9 @@ def mean_rate(tree: xr.DataTree, model: Factorization, layout: Layout) -> xr.Dat
                 waiting = []
         if waiting:
             total += product_sum(waiting)
-    return rate_array(total / n, tree, model, layout)
+    exposure = exposure_of(tree, shape)
+    mean = total / n if exposure is None else total / n * exposure
+    return rate_array(mean, tree, model, layout)
 
 
 def product_sum(pairs: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
@@ -346,9 +358,16 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
     shape = stats["log_likelihood"].shape
     rates: dict[str, list[np.ndarray]] = {layout.dims[a]: [] for a in model.spec.output}
     draws = zip(factor_draws(tree, model, layout), parameter_draws(tree, model), strict=False)
+    exposure = exposure_of(tree, (model.rows.shape[0], model.columns.shape[0]))
     for factors, parameters in draws:
         theta, phi = in_counts(model.likelihood, *model.matrices(factors), parameters)
-        for side, totals in ((model.rows, theta @ phi.sum(axis=0)), (model.columns, phi @ theta.sum(axis=0))):
+        of_rows, of_columns = theta @ phi.sum(axis=0), phi @ theta.sum(axis=0)
+        if exposure is not None:
+            of_rows, of_columns = (
+                (theta * (exposure @ phi)).sum(axis=1),
+                (phi * (exposure.T @ theta)).sum(axis=1),
+            )
+        for side, totals in ((model.rows, of_rows), (model.columns, of_columns)):
             folded = totals.reshape([side.sizes[a] for a in side.observed])
             for i, axis in enumerate(side.observed):
                 rest = tuple(j for j in range(folded.ndim) if j != i)

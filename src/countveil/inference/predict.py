@@ -12,7 +12,7 @@ from countveil.kernels.entries import Entries
 from countveil.kernels.rates import stored_rates
 from countveil.laws.counts.given_reports import Cells, CountsGivenReports, Draw
 from countveil.laws.counts.laws import law_of
-from countveil.laws.counts.protocol import Likelihood, parameters_at, parameters_of_rows
+from countveil.laws.counts.protocol import Likelihood, parameters_at, parameters_of_rows, rates_at
 from countveil.laws.noise.protocol import Noise
 
 Laws = Iterable[Draw]
@@ -42,7 +42,7 @@ def pointwise_log_likelihood(
                 columns,
                 reports,
                 level,
-                np.einsum("ek,ek->e", theta[rows], phi[columns]),
+                np.einsum("ek,ek->e", theta[rows], phi[columns]) * observations.exposure_of(rows, columns),
             )
             for (theta, phi), parameters in draws
         ]
@@ -105,10 +105,11 @@ def scores_of_draws(
         indptr, columns.astype(np.int32), np.zeros(rows.size, np.int16), np.empty(0), unread, unread
     )
     rates = np.empty(rows.size)
+    exposure = observations.exposure_of(rows, columns)
     for (theta, phi), parameters in draws:
         stored_rates(entries, np.ascontiguousarray(theta), np.ascontiguousarray(phi), rates)
         law = law_of(noise, likelihood, parameters)
-        yield report_scores(law, rows, columns, reports, level, rates)[back]
+        yield report_scores(law, rows, columns, reports, level, rates * exposure)[back]
 
 
 def log_predictive(scores: xr.DataArray, weights: np.ndarray | None = None) -> xr.DataArray:
@@ -126,22 +127,36 @@ def log_predictive(scores: xr.DataArray, weights: np.ndarray | None = None) -> x
 
 
 def simulated_reports(
-    draws: Laws, noise: Noise, level: np.ndarray, likelihood: Likelihood, rng: np.random.Generator
+    draws: Laws,
+    noise: Noise,
+    level: np.ndarray,
+    likelihood: Likelihood,
+    rng: np.random.Generator,
+    exposure: np.ndarray | None = None,
 ) -> np.ndarray:
     """(n, D, V) a simulated release for every draw, truncated at zero; level broadcasts against (D, V).
 
-    Parameters are those of the cells (see ``parameters_of_rows``). The noise is seeded and protects nobody.
+    Parameters are those of the cells (see ``parameters_of_rows``), and so are exposures (D, V), if there are any. The
+    noise is seeded and protects nobody.
     """
-    counts = (likelihood.sample(theta @ phi.T, rng, parameters) for (theta, phi), parameters in draws)
+    counts = (
+        likelihood.sample(rates_at(theta, phi, exposure), rng, parameters)
+        for (theta, phi), parameters in draws
+    )
     return np.stack([noise.sample(each, level, rng) for each in counts])
 
 
 def simulated_counts(
-    draw: Draw, given: CountsGivenReports, parts: Sequence[Cells], rng: np.random.Generator
+    draw: Draw,
+    given: CountsGivenReports,
+    parts: Sequence[Cells],
+    rng: np.random.Generator,
+    exposure: np.ndarray | None = None,
 ) -> np.ndarray:
     """(D, V) true counts at one draw: given the reports of all cells in ``parts``, or from the model if there are none.
 
-    Cells without a report, -1, are drawn from the model too.
+    Cells without a report, -1, are drawn from the model too. Cells have their exposures; without parts, all cells have
+    those in ``exposure`` (D, V).
     """
     (theta, phi), parameters = draw
     counts, likelihood = np.empty((len(theta), len(phi)), dtype=np.int64), given.likelihood
@@ -149,7 +164,7 @@ def simulated_counts(
         counts[cells.rows, cells.columns] = counts_of_cells(draw, given, cells, rng)
     if not parts:
         every = parameters_of_rows(likelihood, parameters, np.arange(len(theta)))
-        counts[:] = likelihood.sample(theta @ phi.T, rng, every)
+        counts[:] = likelihood.sample(rates_at(theta, phi, exposure), rng, every)
     return counts
 
 
@@ -166,7 +181,7 @@ def counts_of_cells(
     counts[~hidden] = given.draw(draw, cells.take(~hidden), rng)
     row, column = cells.rows[hidden], cells.columns[hidden]
     own = parameters_at(likelihood, parameters, row, column)
-    rates = np.einsum("ek,ek->e", theta[row], phi[column])
+    rates = np.einsum("ek,ek->e", theta[row], phi[column]) * cells.arrays[4][hidden]
     counts[hidden] = likelihood.sample(rates, rng, own)
     return counts
 

@@ -11,7 +11,7 @@ from countveil.inference.factors import filled
 from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.gamma import SMALLEST
-from countveil.laws.counts.laws import exposed
+from countveil.laws.counts.laws import in_block
 from countveil.models.priors import RowPrior
 
 MOST_DRAWS = 100
@@ -63,7 +63,8 @@ def project_block(
     rate: np.ndarray,
 ) -> tuple[Arrays, Arrays]:
     """(theta's rows after ten sweeps, the sum of the last five of them) at a fixed phi."""
-    new, total, entries = theta.copy(), np.zeros_like(theta), exposed(block.entries, law)
+    new, total = theta.copy(), np.zeros_like(theta)
+    law, entries = in_block(law, block.entries, block.first_row)
     for inner in range(SWEEPS_PER_DRAW):
         sums = np.zeros(phi.shape), np.zeros(phi.shape), np.zeros((2, phi.shape[1])), np.empty(0)
         rng = streams.generator(first_sweep + inner, ROWS, block.number)

@@ -68,9 +68,10 @@ _splits: WeakKeyDictionary[Observations, dict[float, Split | None]] = WeakKeyDic
 def split(observations: Observations, law: tuple[Any, ...]) -> Split | None:
     """How sweeps go where proposals are worth it; else None. Decided by the data and the kind of likelihood alone.
 
-    Beside known totals all stored entries are visited: nearly all of them have counts that are known by then.
+    Beside known totals all stored entries are visited: nearly all of them have counts that are known by then. So are
+    all cells with exposures of their own.
     """
-    if observations.totals is not None:
+    if observations.totals is not None or observations.exposure is not None:
         return None
     most = largest_ratio(law)
     if most == 0.0 or not isinstance(observations.noise.kernel, ReportKernels):

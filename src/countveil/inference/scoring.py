@@ -11,16 +11,23 @@ from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import varies_by_column
 from countveil.kernels.scoring import log_likelihood_rows, score_cells
 from countveil.kernels.tiles import add_unstored_to_rows, is_dense
-from countveil.laws.counts.laws import in_block, law_of
+from countveil.laws.counts.laws import in_block
 from countveil.laws.counts.protocol import Parameters, in_counts
 from countveil.models.factorization import Factorization
 
 Factors = list[np.ndarray] | tuple[np.ndarray, ...]
 
 
-def total_rate(model: Factorization, factors: Factors, parameters: Parameters = ()) -> float:
-    """Sum of the expected counts of all cells, masked ones included."""
+def total_rate(
+    model: Factorization,
+    factors: Factors,
+    parameters: Parameters = (),
+    exposure: np.ndarray | None = None,
+) -> float:
+    """Sum of the expected counts of all cells, masked ones included, at their exposures by cell (D, V) if any."""
     theta, phi = in_counts(model.likelihood, *model.matrices(factors), parameters)
+    if exposure is not None:
+        return float((theta * (exposure @ phi)).sum())
     return float(theta.sum(axis=0) @ phi.sum(axis=0))
 
 
@@ -33,7 +40,7 @@ def log_likelihood(
 ) -> float:
     """log P(max(reports, 0) | factors), with the true counts summed out and masked cells left out."""
     theta, phi = model.matrices(factors)
-    law = law_of(observations.noise, model.likelihood, parameters)
+    law = observations.law(model.likelihood, parameters)
     parted = report_tokens.split(observations, law)
     if parted is not None and report_tokens.one_law(law):
         return report_tokens.log_likelihood(parted, law, theta, phi, engine)

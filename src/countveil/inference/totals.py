@@ -103,7 +103,10 @@ def begin(
 ) -> np.ndarray:
     """(n,) counts of the open cells that meet all totals: draws given reports alone, moved until they do."""
     cells = open_cells(observations)
-    counts, rates = np.empty(cells.entry.size, dtype=np.int64), rates_of(cells, slice(None), matrices)
+    counts, rates = (
+        np.empty(cells.entry.size, dtype=np.int64),
+        rates_of(cells, slice(None), matrices, observations),
+    )
     rng = streams.generator(sweep, TOTALS)
     own = cells.row, cells.column, cells.code
     kernels.draw_without_totals(cells.kernel, counts_of(law), own, rates, rng, counts)
@@ -126,7 +129,11 @@ def redrawn(
     cells, new, likelihood = open_cells(observations), counts.copy(), counts_of(law)
     if cells.overlap is not None:
         sweep_all(
-            cells, likelihood, rates_of(cells, slice(None), matrices), streams.generator(sweep, TOTALS), new
+            cells,
+            likelihood,
+            rates_of(cells, slice(None), matrices, observations),
+            streams.generator(sweep, TOTALS),
+            new,
         )
         return new
 
@@ -135,7 +142,7 @@ def redrawn(
         own = cells.row[part], cells.column[part], cells.code[part]
         start = cells.start[groups.start : groups.stop + 1] - part.start
         rng = streams.generator(sweep, TOTALS, number)
-        rates = rates_of(cells, part, matrices)
+        rates = rates_of(cells, part, matrices, observations)
         kernels.sweep_totals(cells.kernel, likelihood, own, rates, start, rng, new[part])
 
     list(engine.map(sweep_block, range(len(cells.blocks)), cells.blocks))
@@ -166,24 +173,24 @@ def meet(
     own, found = (cells.row, cells.column, cells.code), given(observations, counts)
     if cells.overlap is not None:
         found = moved_within(cells.overlap, cells.kernel, cells.code, found)
-        rates = rates_of(cells, slice(None), matrices)
+        rates = rates_of(cells, slice(None), matrices, observations)
         for _ in range(sweeps):
             sweep_all(cells, likelihood, rates, rng, found)
         counts[cells.row, cells.column] = found
         return
     kernels.meet_totals(cells.kernel, cells.code, cells.start, cells.left, found)
-    rates = rates_of(cells, slice(None), matrices)
+    rates = rates_of(cells, slice(None), matrices, observations)
     for _ in range(sweeps):
         kernels.sweep_totals(cells.kernel, likelihood, own, rates, cells.start, rng, found)
     counts[cells.row, cells.column] = found
 
 
-def rates_of(cells: OpenCells, part: slice, matrices: Matrices) -> np.ndarray:
-    """The rates of some of the open cells."""
+def rates_of(cells: OpenCells, part: slice, matrices: Matrices, observations: Observations) -> np.ndarray:
+    """The rates of some of the open cells, times their exposures if there are any by cell."""
     theta, phi = map(np.ascontiguousarray, matrices)
     rates = np.empty(cells.entry[part].size)
     kernels.fill_rates(theta, phi, cells.row[part], cells.column[part], rates)
-    return rates
+    return rates * observations.exposure_of(cells.row[part], cells.column[part])
 
 
 def with_counts(observations: Observations, counts: np.ndarray) -> Observations:

@@ -15,17 +15,29 @@ def unseen_rates(
     """Sums of rates over the cells with the same level that have no positive report and are not masked."""
     o, axis = observations, shared_along(model.likelihood)
     levels, (theta, phi) = np.unique(o.level_e if o.stores_all else o.level_d), model.matrices(factors)
-    by_row, (rates,) = engine.over_rows(unseen_block, o, (levels, phi, phi.sum(axis=0), axis), (theta,))
+    own = (theta,) if o.exposure is None else (theta, o.exposure)
+    by_row, (rates,) = engine.over_rows(unseen_block, o, (levels, phi, phi.sum(axis=0), axis), own)
     return Unseen(np.asarray(o.noise.ratio(levels)), by_row[0].T if axis == "row" else rates)
 
 
 def unseen_block(
-    block: Block, levels: np.ndarray, phi: np.ndarray, phi_total: np.ndarray, axis: str, theta: np.ndarray
+    block: Block,
+    levels: np.ndarray,
+    phi: np.ndarray,
+    phi_total: np.ndarray,
+    axis: str,
+    theta: np.ndarray,
+    exposure: np.ndarray | None = None,
 ) -> tuple[Arrays, Arrays]:
-    """(The rates of each row (rows, levels) if they are wanted by row, else their sums (levels, 1 or V))."""
+    """(The rates of each row (rows, levels) if they are wanted by row, else their sums (levels, 1 or V)).
+
+    With exposures by cell they are times these; every cell is stored then.
+    """
     entries, n_columns = block.entries, len(phi)
     rows, rates = np.repeat(np.arange(block.n_rows), np.diff(entries.indptr)), np.empty(entries.size)
     stored_rates(entries, theta, phi, rates)
+    if exposure is not None:
+        rates *= exposure[rows, entries.columns]
     unseen = entries.reports == 0
     if entries.level_e.size:
         place, rate = np.searchsorted(levels, entries.level_e[unseen]), rates[unseen]

@@ -136,7 +136,12 @@ def same_baseline(likelihood, base, weight_lv, place_d, row, column):
 
 
 def varies_by_column(law: tuple[Any, ...]) -> bool:
-    """Whether the exposures of a row's unstored cells differ: whether the likelihood provides ``baseline_of``."""
+    """Whether the exposures of a row's unstored cells differ: whether the likelihood provides ``baseline_of``.
+
+    They do not with exposures by cell, where every cell is stored.
+    """
+    if hasattr(law, "exposure_dv"):
+        return False
     return type(getattr(law, "likelihood", None)) in baseline_of.registry
 
 

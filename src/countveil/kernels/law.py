@@ -149,6 +149,12 @@ def unseen_exposure(law, level):
 
 
 @by_class
+def seen_exposure(law, row, column):
+    """The exposure of a report that is stored and positive: by default 1."""
+    raise NotImplementedError
+
+
+@by_class
 def debiased(noise, report, level):
     """A multiple of a stored report that, less ``bias``, has mean zero where the count is zero."""
     raise NotImplementedError
@@ -170,6 +176,12 @@ def unbiased(noise, report, level):
 def same_law(law, row, column):
     """The law itself."""
     return law
+
+
+@by_default(seen_exposure)
+def whole_exposure(law, row, column):
+    """1."""
+    return 1.0
 
 
 @by_default(baseline)

@@ -12,6 +12,7 @@ from countveil.kernels.law import (
     expect_counts,
     law_at,
     report_score,
+    seen_exposure,
     unseen_constant,
     unseen_exposure,
     unseen_score,
@@ -105,10 +106,11 @@ def score_rows(law, entries, factors, phi_kv, together, slope_e):
 @subroutine
 def score_batch(law, row, n, batch, place_i, slope_e):
     """The sum of log P(report_i | rate_i); their derivatives go to their places in slope_e, unless it is empty."""
-    _, _, rate_i, _, ratio_i, _ = batch
+    column_i, _, rate_i, _, ratio_i, _ = batch
     total = expect_counts(law, row, n, batch)
     for i in range(n):
-        total -= rate_i[i]
+        exposure = seen_exposure(law, row, column_i[i])
+        total -= exposure * rate_i[i]
         if slope_e.size > 0:
-            slope_e[place_i[i]] = ratio_i[i] - 1.0
+            slope_e[place_i[i]] = ratio_i[i] - exposure
     return total

@@ -10,7 +10,7 @@ import numpy as np
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import MASKED
 from countveil.kernels.general import varies_by_column
-from countveil.kernels.law import baseline, law_at, unseen_exposure
+from countveil.kernels.law import baseline, law_at, seen_exposure, unseen_exposure
 
 COLUMNS_PER_TILE = 256
 CELLS_OF_RATES = 1 << 18
@@ -21,9 +21,9 @@ DENSE_SHARE = 0.08
 
 @subroutine
 def excess_exposure(law, d, v, report, level, base):
-    """A stored entry's exposure (1 if positive, the cell's law's if not, 0 if masked) less its cell's baseline."""
+    """A stored entry's exposure (its law's by whether it is positive, 0 if masked) less its cell's baseline."""
     if report > 0:
-        return 1.0 - base
+        return seen_exposure(law, d, v) - base
     if report == MASKED:
         return -base
     return unseen_exposure(law_at(law, d, v), level) - base

@@ -103,7 +103,9 @@ def laws_of_cells(
         raise ValueError(f"cells must be seen, got one that is masked: {cells[int(np.argmax(values < 0))]}")
     refuse_totals(observed)
     given = CountsGivenReports(observed.noise, fit.model_.likelihood)
-    found = Cells(rows, columns, values, np.broadcast_to(level, values.shape))
+    exposure = fit.exposure_matrix
+    known = None if exposure is None else exposure[rows, columns]
+    found = Cells(rows, columns, values, np.broadcast_to(level, values.shape), known)
     laws: dict[int, np.ndarray] = {}
     for numbers, each in laws_of_counts(partial(fit.even_draws, MAX_DRAWS), given, found):
         laws |= dict(zip(numbers.tolist(), each, strict=True))

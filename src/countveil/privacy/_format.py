@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from countveil.privacy import _cells, _covariates, _npy, _older, _totals, mechanisms
+from countveil.privacy import _cells, _covariates, _exposure, _npy, _older, _totals, mechanisms
 from countveil.privacy._archive import Reader
 from countveil.privacy._cells import ByCell
 from countveil.privacy._covariates import RowCovariates
+from countveil.privacy._exposure import ReleasedExposure
 from countveil.privacy._reports import Labels
 from countveil.privacy._waves import Waves
 from countveil.privacy.errors import ReleaseError
@@ -25,6 +26,9 @@ CELLS_VERSION = 4
 """Of files that say something cell by cell, a mask or mechanisms: alone, so that older readers read all others."""
 TOTALS_VERSION = 5
 """Of files with totals other than exact ones of one family over axes, alone for the same reason."""
+
+EXPOSURE_VERSION = 6
+"""Of files with exposures of cells, which may state everything else as well, alone for the same reason."""
 
 META = "meta.json"
 _MAX_META = 1 << 28
@@ -50,6 +54,7 @@ _OPTIONAL_OF: dict[int, dict[str, type]] = {
     TOTALS_VERSION: {name: kind for name, kind in _OPTIONAL.items() if name != "totals"}
     | _BY_CELL
     | _FAMILIES,
+    EXPOSURE_VERSION: _OPTIONAL | _BY_CELL | _FAMILIES | {"exposure_shape": list},
 }
 _LAYOUTS = {"dense": ("reports",), "csr": ("data", "indices", "indptr")}
 
@@ -83,22 +88,26 @@ def description(
     covariates: RowCovariates | None = None,
     by_cell: tuple[int, ...] | None = None,
     masked: int | None = None,
+    exposure: tuple[int, ...] | None = None,
 ) -> dict[str, Any]:
     """The content of meta.json; ``known`` holds the different mechanisms in order of first use.
 
     ``stored`` is the number of positive reports, or None for a dense layout. ``directed``, ``source``, ``waves`` and
     ``totals``, the axes that exact ones are summed over, or ``families`` of others, ``covariates``, ``by_cell``, the
-    shape of mechanisms by cell, and ``masked``, the number of masked cells, are left out where they are None.
+    shape of mechanisms by cell, ``masked``, the number of masked cells, and ``exposure``, the shape of exposures, are
+    left out where they are None.
     """
     stated: dict[str, Any] = {"directed": directed, "source": source, "masked": masked}
     stated["mechanism_shape"] = None if by_cell is None else list(by_cell)
+    stated["exposure_shape"] = None if exposure is None else list(exposure)
     stated["covariates"] = None if covariates is None else _covariates.encoded(covariates)
     for name, values in (("waves", waves), ("totals", totals), ("families", families)):
         stated[name] = None if values is None else list(values)
     version = FORMAT_VERSION if by_cell is None and masked is None else CELLS_VERSION
+    version = version if families is None else TOTALS_VERSION
     return {name: value for name, value in stated.items() if value is not None} | {
         "format": FORMAT,
-        "format_version": version if families is None else TOTALS_VERSION,
+        "format_version": version if exposure is None else EXPOSURE_VERSION,
         "mechanisms": [each.to_json() for each in known],
         "mechanism_per_row": per_row,
         "layout": "dense" if stored is None else "csr",
@@ -137,6 +146,7 @@ def members(release: "Release") -> dict[str, bytes]:
         covariates=release.covariates,
         by_cell=cells.shape if cells else None,
         masked=None if masked is None else len(masked),
+        exposure=None if release.exposure is None else release.exposure.shape,
     )
     content, summed = {META: canonical(meta)}, _totals.arrays(totals)
     for name, shape in array_shapes(meta).items():
@@ -148,6 +158,8 @@ def members(release: "Release") -> dict[str, bytes]:
             values = cells.of_cell if cells else ()
         elif name == "masked_cells":
             values = masked
+        elif name == "exposure":
+            values = () if release.exposure is None else release.exposure.values
         elif name == "totals":
             values = _totals.encoded(totals[0])
         elif name in summed:
@@ -160,8 +172,8 @@ def members(release: "Release") -> dict[str, bytes]:
 
 
 def _may_be_real(name: str) -> bool:
-    """Whether an array may hold real numbers: reports of counts or of totals."""
-    return name == "reports" or name.startswith("totals_")
+    """Whether an array may hold real numbers: reports of counts or of totals, or exposures."""
+    return name in ("reports", "exposure") or name.startswith("totals_")
 
 
 def _holds_real(values: Any) -> bool:
@@ -194,6 +206,8 @@ def array_shapes(meta: dict[str, Any]) -> dict[str, tuple[int, ...]]:
         arrays["masked_cells"] = (meta["masked"],)
     if "waves" in meta:
         arrays["wave_of_row"] = (shape[0],)
+    if "exposure_shape" in meta:
+        arrays["exposure"] = (prod(meta["exposure_shape"]),)
     return arrays | _totals.array_shapes(meta, shape)
 
 
@@ -215,6 +229,9 @@ def read(reader: Reader) -> dict[str, Any]:
         "totals": _released_totals(reader, meta, values),
         "covariates": _row_covariates(reader, meta),
         "mask": _mask(reader, meta, values),
+        "exposure": ReleasedExposure(values["exposure"], tuple(meta["exposure_shape"]))
+        if "exposure_shape" in meta
+        else None,
     }
 
 
@@ -290,7 +307,7 @@ def _read_meta(reader: Reader) -> dict[str, Any]:
         raise reader.fault(f"must have format {FORMAT!r}, got {ascii(meta['format'])[:40]}")
     if type(version) is not int or version not in (*_older.VERSIONS, *_OPTIONAL_OF):
         raise reader.fault(
-            f"must have a format_version from 1 to {TOTALS_VERSION}, got {ascii(version)[:40]}"
+            f"must have a format_version from 1 to {EXPOSURE_VERSION}, got {ascii(version)[:40]}"
         )
     keys = _older.KEYS
     if version not in _older.VERSIONS:
@@ -320,10 +337,17 @@ def _check_meta(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> N
     several = meta["mechanism_per_row"] or "mechanism_shape" in meta
     if not known or (not several and len(known) != 1):
         raise fault(f"must have one mechanism, or one for each row, got {len(known)}")
-    if meta["format_version"] in (CELLS_VERSION, TOTALS_VERSION):
+    if meta["format_version"] >= CELLS_VERSION:
         _check_by_cell(meta, fault)
+    if meta["format_version"] == EXPOSURE_VERSION:
+        if "exposure_shape" not in meta or not _exposure.fits(meta["exposure_shape"], tuple(shape)):
+            raise fault("must have an exposure whose shape broadcasts to that of its reports, got another")
+        if "totals" in meta and "families" in meta:
+            raise fault("must state totals in one way, got two")
     try:
-        _totals.check_described(meta, tuple(shape), meta["format_version"] == TOTALS_VERSION)
+        _totals.check_described(
+            meta, tuple(shape), meta["format_version"] == TOTALS_VERSION or "families" in meta
+        )
     except ReleaseError as error:
         raise fault(str(error)) from error
     if len(meta["labels"]) != len(shape):

@@ -8,9 +8,20 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from countveil.privacy import _archive, _cells, _covariates, _format, _imported, _npy, _totals, _waves
+from countveil.privacy import (
+    _archive,
+    _cells,
+    _covariates,
+    _exposure,
+    _format,
+    _imported,
+    _npy,
+    _totals,
+    _waves,
+)
 from countveil.privacy._cells import ByCell
 from countveil.privacy._covariates import RowCovariates
+from countveil.privacy._exposure import ReleasedExposure
 from countveil.privacy._html import card
 from countveil.privacy._reports import Labels, check_directed, check_labels, describe_labels, frozen
 from countveil.privacy._totals import ReleasedTotals
@@ -58,6 +69,8 @@ class Release:
     booleans, True where a cell was never reported, whose report is 0. ``totals`` is None except where sums of the
     counts were imported too: a tuple of families, each a ``ReleasedTotals`` of the axes that are summed over, or of
     groups of cells, with the sums and the mechanism that they were reported by, None where they are exact.
+    ``exposure`` is None except where known exposures of the cells, such as populations, were imported too: a
+    ``ReleasedExposure``.
 
     Raises ReleaseError (a ValueError) if the parts do not fit each other.
     Truncation loses nothing for a Poisson model, whose likelihood depends on a non-positive report only
@@ -75,6 +88,7 @@ class Release:
     totals: tuple[ReleasedTotals, ...] | None
     covariates: RowCovariates | None
     mask: Any
+    exposure: ReleasedExposure | None
 
     def __init__(
         self,
@@ -90,6 +104,7 @@ class Release:
         totals: Iterable[Any] | None = None,
         covariates: RowCovariates | None = None,
         mask: Any = None,
+        exposure: ReleasedExposure | None = None,
     ) -> None:
         for name, value in (("truncated", truncated), ("simulated", simulated)):
             if type(value) is not bool:
@@ -121,6 +136,7 @@ class Release:
                 "masks and mechanisms by cell must be of no network and of no study in waves, got some"
             )
         object.__setattr__(self, "totals", _totals.checked(totals, shape, source, related))
+        object.__setattr__(self, "exposure", _exposure.checked(exposure, shape, source, related))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -213,6 +229,7 @@ class Release:
             + _imported.in_words(self.source)
             + _cells.in_words(self.mask, len(self.shape))
             + _totals.in_words(self.totals)
+            + _exposure.in_words(self.exposure)
             + _NETWORKS[self.directed]
             + self._describe_mechanisms()
             + _waves.in_words(self.waves, self.row_labels, self.levels if self._known_levels else None)

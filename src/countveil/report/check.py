@@ -9,7 +9,7 @@ from countveil.fit.base import FactorizationEstimator
 from countveil.inference.posterior import evenly
 from countveil.inference.predict import simulated_reports
 from countveil.laws.counts.laws import positive_beyond_noise
-from countveil.laws.counts.protocol import in_counts, parameters_of_rows
+from countveil.laws.counts.protocol import in_counts, parameters_of_rows, rates_at
 
 SIMULATED_CELLS = 20_000_000  # over all releases: more make the intervals steadier and take longer
 CELLS_AT_ONCE = 2_000_000  # kept dense; of larger data a selection of rows is compared, to save memory
@@ -94,7 +94,8 @@ def check(fit: FactorizationEstimator, data: Observations, rng: np.random.Genera
     of rows is compared.
     """
     chosen = selected(data)
-    reports, visible, level = dense(data.take(chosen))
+    taken = data.take(chosen)
+    reports, visible, level = dense(taken)
     n, times = releases_of(fit, reports.size, rng)
     top = int(reports.max()) if reports.size else 0
     edges = np.arange(min(top, 12) + 1)
@@ -105,7 +106,7 @@ def check(fit: FactorizationEstimator, data: Observations, rng: np.random.Genera
     for ((theta, phi), parameters), wanted in zip(draws, times, strict=True):
         law = (theta[chosen], phi), parameters_of_rows(likelihood, parameters, chosen)
         for _ in range(int(wanted)):
-            simulated = simulated_reports([law], data.noise, level, likelihood, rng)[0]
+            simulated = simulated_reports([law], data.noise, level, likelihood, rng, taken.exposure)[0]
             simulated *= visible
             rows.append(list(statistics(simulated, visible).values()))
             counts.append(histogram(simulated[visible], edges))
@@ -204,9 +205,15 @@ def mean_of_rows(fit: FactorizationEstimator, rows: np.ndarray) -> np.ndarray:
     total, n = np.zeros((len(rows), n_columns)), 0
     for (theta, phi), parameters in fit.even_draws(DRAWS_FOR_MEANS):
         theta, phi = in_counts(fit.model_.likelihood, theta, phi, parameters)
-        total += theta[rows] @ phi.T
+        total += rates_at(theta[rows], phi, exposure_of_rows(fit, rows))
         n += 1
     return total / n
+
+
+def exposure_of_rows(fit: FactorizationEstimator, rows: np.ndarray) -> np.ndarray | None:
+    """(rows, V) the exposures of their cells, if there are any by cell."""
+    exposure = fit.exposure_matrix
+    return None if exposure is None else exposure[rows]
 
 
 def mean_beyond_noise(
@@ -220,6 +227,7 @@ def mean_beyond_noise(
     total, n = np.zeros(expected.shape), 0
     for (theta, phi), parameters in fit.even_draws(DRAWS_FOR_MEANS):
         own = parameters_of_rows(likelihood, parameters, rows)
-        total += positive_beyond_noise(data.noise, likelihood, theta[rows] @ phi.T, level, own)
+        rates = rates_at(theta[rows], phi, exposure_of_rows(fit, rows))
+        total += positive_beyond_noise(data.noise, likelihood, rates, level, own)
         n += 1
     return total / n

@@ -80,7 +80,7 @@ def both_forms(
             f"release must be the one that was fitted, {' x '.join(axes)} = {shape}, got {data.mode_shape}"
         )
     check_labels_of_fit("release must be the one that was fitted", axes, data.labels)
-    found = fit.data_matrix(fit.observe(data))
+    found = fit.data_matrix(fit.exposed("data", fit.observe(data)))
     if fit.posterior.attrs["observations"] == "private":
         check_noise(fit, found)
         if reports_kept(fit.posterior) not in (None, digest_of(found)):

@@ -66,7 +66,7 @@ def naive_fit(fit: FactorizationEstimator, release: Release) -> FactorizationEst
         for category in (ConvergenceWarning, FitWarning):
             warnings.simplefilter("ignore", category)
         data = in_shape_of(fit, NaiveCounts(release), fit_labels(fit))
-        check_whole(other.fit(fit.observe(data)))
+        check_whole(other.fit(fit.exposed("release", fit.observe(data))))
     return other
 
 

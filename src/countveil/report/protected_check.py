@@ -12,7 +12,7 @@ from countveil.data.observations import Observations
 from countveil.data.provenance import Report, made_of
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.predicted_reports import checkable, made_alike, report_of, truncated
-from countveil.laws.counts.protocol import parameters_of_rows
+from countveil.laws.counts.protocol import parameters_of_rows, rates_at
 from countveil.laws.noise import AnyMechanismNoise
 from countveil.report.check import Check, histogram, judged, releases_of, selected
 
@@ -38,7 +38,8 @@ def check_protected(
     None where ``checkable`` leaves no report.
     """
     chosen = selected(data)
-    published = [checkable(each) for each in reports_of(data.take(chosen))]
+    taken = data.take(chosen)
+    published = [checkable(each) for each in reports_of(taken)]
     parts = parts_of(published)
     if not parts:
         return None
@@ -52,7 +53,7 @@ def check_protected(
     for ((theta, phi), parameters), wanted in zip(draws, times, strict=True):
         own = parameters_of_rows(likelihood, parameters, chosen)
         for _ in range(int(wanted)):
-            true = likelihood.sample(theta[chosen] @ phi.T, rng, own)
+            true = likelihood.sample(rates_at(theta[chosen], phi, taken.exposure), rng, own)
             simulated = [made_alike(each, true, rng) for each in published]
             rows.append(list(of_all(simulated, parts).values()))
             counts.append(binned(simulated, parts, edges))

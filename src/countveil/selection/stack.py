@@ -271,7 +271,8 @@ def check_same_noise(observed: Mapping[str, Observations]) -> None:
     first_name, first = next(iter(observed.items()))
     for name, other in observed.items():
         same = first.noise.mechanism == other.noise.mechanism
-        if not same or not np.array_equal(first.cell_level, other.cell_level):
+        one, another = (np.broadcast_to(each.cell_level, each.shape) for each in (first, other))
+        if not same or not np.array_equal(one, another):
             raise ValueError(
                 f"held_out must be under the same noise for every fit, got another for {first_name} and {name}"
             )

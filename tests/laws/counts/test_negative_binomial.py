@@ -270,8 +270,11 @@ def private(level):
     return read
 
 
-def joint_scores(likelihood, kind, read, sweeps=1500, seed=7, masked=True, batches=40):
-    """z of means over sweeps, with data drawn anew after each, against the prior's means."""
+def joint_scores(likelihood, kind, read, sweeps=1500, seed=7, masked=True, batches=40, exposure=1.0):
+    """z of means over sweeps, with data drawn anew after each, against the prior's means.
+
+    Rates are multiplied by the exposure of cells, which ``read`` has to know.
+    """
     model, rng = small_model(kind, likelihood), np.random.default_rng(seed)
     size = SPECS[kind][2]
     mask = np.eye(4, dtype=bool) if kind == "blocks" else np.zeros(size, dtype=bool)
@@ -282,7 +285,7 @@ def joint_scores(likelihood, kind, read, sweeps=1500, seed=7, masked=True, batch
     for _ in range(sweeps):
         theta, phi = model.matrices(state.factors)
         own = parameters_of_rows(likelihood, state.parameters, np.arange(size[0]))
-        counts = np.minimum(likelihood.sample(theta @ phi.T, rng, own), 10**6)
+        counts = np.minimum(likelihood.sample(exposure * (theta @ phi.T), rng, own), 10**6)
         data = read(counts, mask, rng)
         if data.totals is not None:
             state = state._replace(counts=totals.given(data, counts))

@@ -29,7 +29,6 @@ from countveil.inference.starts import Start, automatic, before_moves, least_squ
 from countveil.inference.starts.alternating import balanced
 from countveil.inference.starts.seeded import brought_to_seeds, without_seeds
 from countveil.inference.streams import MOVES, Streams
-from countveil.laws.counts.laws import law_of
 from countveil.models.factorization import Factorization
 from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior, RegressionPrior
 
@@ -90,7 +89,7 @@ class Moving:
         if self.moves:
             model = without_seeds(model)
         if self.moves and start in (automatic, least_squares):
-            law = law_of(observations.noise, model.likelihood, model.initial_parameters())
+            law = observations.law(model.likelihood, model.initial_parameters())
             model = model.with_components(n_begun(model, observations.shape))
             start = rotated if only_merges(observations, law) else before_moves
         record = tuning.record()
@@ -129,7 +128,7 @@ def note(state: Any, before: int, observations: Observations, model: Factorizati
     if record is None:
         return
     score = np.nan
-    if not only_merges(observations, law_of(observations.noise, model.likelihood, state.parameters)):
+    if not only_merges(observations, observations.law(model.likelihood, state.parameters)):
         score = scoring.log_likelihood(state.factors, observations, model, engine, state.parameters)
     record.note_move(tuning.Move(state.sweep, before, model.n_components, score))
 
@@ -164,7 +163,7 @@ def widened(
 ) -> Any:
     """The state with some components split, and hyperparameters as they start."""
     wide = model.with_components(n_wide(model))
-    law = law_of(observations.noise, model.likelihood, state.parameters)
+    law = observations.law(model.likelihood, state.parameters)
     rng, n_new = streams.generator(state.sweep, MOVES), wide.n_components - model.n_components
     number = state.sweep // SWEEPS
     theta, phi = split(observations, law, *model.matrices(state.factors), n_new, number, rng, engine)
@@ -180,7 +179,7 @@ def narrowed(
     engine: Engine,
 ) -> Any:
     """The state with pairs of components merged until there are as many as in the model."""
-    law = law_of(observations.noise, model.likelihood, state.parameters)
+    law = observations.law(model.likelihood, state.parameters)
     theta, phi = wide.matrices(state.factors)
     if only_merges(observations, law):
         size = model.likelihood.tally_size(observations.shape)

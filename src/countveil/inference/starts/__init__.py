@@ -11,6 +11,7 @@ from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Engine
 from countveil.inference.starts.alternating import fit_before_moves, least_squares_start
 from countveil.inference.starts.embedding import embeds, spectral_start
+from countveil.inference.starts.exposed import exposed_start
 from countveil.inference.starts.multiplicative import multiplicative_start
 from countveil.inference.starts.rotating import rotated_start
 from countveil.inference.starts.seeded import brought_to_seeds
@@ -41,7 +42,9 @@ def begin(
 def automatic(
     observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
 ) -> Arrays:
-    """Spectral for a free factor of actors on both sides, else ``least_squares``."""
+    """Spectral for a free factor of actors on both sides, else ``least_squares``; with exposures by cell as that."""
+    if observations.exposure is not None:
+        return exposed_start(observations, model, rng, engine)
     start = spectral_start if embeds(model) else least_squares
     return start(observations, model, rng, engine)
 
@@ -49,7 +52,12 @@ def automatic(
 def least_squares(
     observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
 ) -> Arrays:
-    """Near a nonnegative least-squares fit: of the matrix form if that is a product of two free factors."""
+    """Near a nonnegative least-squares fit: of the matrix form if that is a product of two free factors.
+
+    With exposures by cell it is ``exposed_start``.
+    """
+    if observations.exposure is not None:
+        return exposed_start(observations, model, rng, engine)
     if not model.product_of_two:
         start = tensor_start if alternates(model) else multiplicative_start
         return start(observations, model, rng, engine)
@@ -60,6 +68,8 @@ def before_moves(
     observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
 ) -> Arrays:
     """``least_squares`` of a product of two with more components than are wanted: sweeps and moves follow."""
+    if observations.exposure is not None:
+        return exposed_start(observations, model, rng, engine)
     return model.of_matrices(
         *least_squares_start(observations, model.n_components, rng, engine, fit_before_moves)
     )
@@ -80,8 +90,10 @@ def spectral(
     """Communities of actors by ``spectral_start``.
 
     Raises:
-        ValueError: the model has no free factor that both the rows and the columns use.
+        ValueError: the model has no free factor that both the rows and the columns use, or exposures are by cell.
     """
+    if observations.exposure is not None:
+        raise ValueError('start "spectral" does not know exposures by cell: use "auto"')
     if not embeds(model):
         raise ValueError(
             'start "spectral" needs a factor that rows and columns share and that is not fixed, as a BlockModel has; '

@@ -42,6 +42,11 @@ class Given:
                 missing.append(f)
             else:
                 factors[f] = np.maximum(value, FLOOR * max(float(value.mean()), TINY))
+        if missing and observations.exposure is not None:
+            raise ValueError(
+                "start must have all factors for data with an exposure by cell, got no "
+                f"{model.factors[missing[0]].name} of these cells"
+            )
         update(observations, model, factors, missing, ITERATIONS, engine)
         if model.product_of_two:
             return model.of_matrices(*balanced(*model.matrices(factors)))

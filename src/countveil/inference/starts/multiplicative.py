@@ -55,8 +55,10 @@ def random_factors(
 
 
 def size_of_entries(observations: Observations, model: Factorization, engine: Engine) -> float:
-    """The size at which equal entries of all factors give the mean count."""
+    """The size at which equal entries of all factors give the mean count, at the mean exposure if these are by cell."""
     mean = facts_of(observations, engine).mean_count
+    if observations.exposure is not None:
+        mean /= float(observations.exposure.mean())
     n_terms = np.prod([model.columns.sizes[a] for a in model.spec.latent])
     return float((mean / n_terms) ** (1.0 / len(model.spec.terms)))
 

@@ -21,7 +21,6 @@ from countveil.inference.starts.multiplicative import floored, random_factors
 from countveil.inference.tuning import BEGINNINGS, note_race
 from countveil.kernels import start as kernels
 from countveil.kernels.tiles import is_dense
-from countveil.laws.counts.laws import law_of
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
 
@@ -73,7 +72,7 @@ def likelier(
     observations: Observations, model: Factorization, factors: Arrays, engine: Engine
 ) -> Sequence[np.ndarray]:
     """The factors after some iterations of expectation maximisation; the likelihood's parameters stay as they start."""
-    law = law_of(observations.noise, model.likelihood, model.initial_parameters())
+    law = observations.law(model.likelihood, model.initial_parameters())
     found: Sequence[np.ndarray] = factors
     for _ in range(LIKELIER):
         found, _ = maximise(observations, model, law, tuple(found), engine)

@@ -27,16 +27,23 @@ Draw: TypeAlias = tuple[tuple[np.ndarray, np.ndarray], Parameters]
 
 
 class Cells(NamedTuple):
-    """Some cells of a matrix; all fields are (n,)."""
+    """Some cells of a matrix; all fields are (n,), and ``exposure`` is None where there are none by cell."""
 
     rows: np.ndarray
     columns: np.ndarray
     reports: np.ndarray  # max(report, 0), or -1 where there is none
     level: np.ndarray  # of the noise
+    exposure: np.ndarray | None = None
 
     def take(self, chosen: np.ndarray) -> "Cells":
         """Some of these cells."""
-        return Cells(*(values[chosen] for values in self))
+        return Cells(*(None if values is None else values[chosen] for values in self))  # type: ignore[arg-type]
+
+    @property
+    def arrays(self) -> tuple[np.ndarray, ...]:
+        """All fields as arrays: exposures are 1 where there are none."""
+        known = np.ones(len(self.rows)) if self.exposure is None else self.exposure
+        return *self[:4], known
 
 
 class CountsGivenReports(NamedTuple):
@@ -49,7 +56,7 @@ class CountsGivenReports(NamedTuple):
         """(n,) a count for each of these cells, all of which have a report, given it and a draw of the posterior."""
         (theta, phi), parameters = draw
         counts = np.empty(len(cells.rows), dtype=np.int64)
-        draw_cells(law_of(self.noise, self.likelihood, parameters), theta, phi, *cells, rng, counts)
+        draw_cells(law_of(self.noise, self.likelihood, parameters), theta, phi, *cells.arrays, rng, counts)
         return counts
 
     def near(self, cells: Cells) -> np.ndarray:
@@ -61,7 +68,7 @@ class CountsGivenReports(NamedTuple):
     def add_laws(self, draw: Draw, cells: Cells, total: np.ndarray, cut: np.ndarray) -> None:
         """Add P(count = y | report), y = 0 to Y - 1, to ``total`` (n, Y), and set ``cut`` (n,) where Y is too small."""
         (theta, phi), parameters = draw
-        add_laws(general_law(self.noise, self.likelihood, parameters), theta, phi, *cells, total, cut)
+        add_laws(general_law(self.noise, self.likelihood, parameters), theta, phi, *cells.arrays, total, cut)
 
     def add_report_probabilities(self, draw: Draw, cells: Cells, below: np.ndarray, at: np.ndarray) -> None:
         """Add P(max(report, 0) < the cell's) to ``below`` (n,), and P(max(report, 0) = the cell's) to ``at`` (n,).
@@ -75,7 +82,7 @@ class CountsGivenReports(NamedTuple):
                 f"{self.noise.in_words(cells.level):.200}"
             )
         (theta, phi), parameters = draw
-        add_scores(law_of(self.noise, self.likelihood, parameters), theta, phi, *cells, below, at)
+        add_scores(law_of(self.noise, self.likelihood, parameters), theta, phi, *cells.arrays, below, at)
 
 
 @by_class
@@ -140,6 +147,7 @@ def draw_cells(
     column_i: Any,
     report_i: Any,
     level_i: Any,
+    exposure_i: Any,
     rng: Any,
     count_i: Any,
 ) -> None:
@@ -149,7 +157,7 @@ def draw_cells(
         if level_i[i] <= 0.0:
             count_i[i] = report_i[i]
         else:
-            rate = max(inner(theta_dk, d, phi_vk, v), SMALLEST)
+            rate = max(exposure_i[i] * inner(theta_dk, d, phi_vk, v), SMALLEST)
             count_i[i] = draw_given(law_at(law, d, v), report_i[i], rate, level_i[i], rng)
 
 
@@ -162,6 +170,7 @@ def add_laws(
     column_i: Any,
     report_i: Any,
     level_i: Any,
+    exposure_i: Any,
     total_iy: Any,
     cut_i: Any,
 ) -> None:
@@ -174,7 +183,7 @@ def add_laws(
         elif report_i[i] >= 0 and level_i[i] <= 0.0:
             total_iy[i, report_i[i]] += 1.0
         else:
-            rate = max(inner(theta_dk, d, phi_vk, v), SMALLEST)
+            rate = max(exposure_i[i] * inner(theta_dk, d, phi_vk, v), SMALLEST)
             total = fill_weights(law_at(law, d, v), report_i[i], rate, level_i[i], weight_y)
             cut_i[i] = total <= 0.0
             for y in range(0 if cut_i[i] else weight_y.size):
@@ -190,13 +199,14 @@ def add_scores(
     column_i: Any,
     report_i: Any,
     level_i: Any,
+    exposure_i: Any,
     below_i: Any,
     at_i: Any,
 ) -> None:
     """below_i += P(max(report, 0) < report_i) and at_i += P(max(report, 0) = report_i), in place."""
     for i in range(report_i.size):
         d, v = row_i[i], column_i[i]
-        cell, rate = law_at(law, d, v), max(inner(theta_dk, d, phi_vk, v), SMALLEST)
+        cell, rate = law_at(law, d, v), max(exposure_i[i] * inner(theta_dk, d, phi_vk, v), SMALLEST)
         for report in range(report_i[i] + 1):
             sum_i = below_i if report < report_i[i] else at_i
             if report > 0:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from countveil.kernels.entries import Entries
+from countveil.kernels.exposed_law import ExposedLaw
 from countveil.kernels.exposures import entry_excesses
 from countveil.kernels.general import GeneralLaw, varies_by_column
 from countveil.kernels.report_kernels import ReportKernels
@@ -30,8 +31,16 @@ Of others, those with ``ReportKernels`` have a ``WindowLaw``, and the rest a ``G
 """
 
 
-def law_of(noise: Noise, likelihood: Likelihood, parameters: Parameters = ()) -> tuple[Any, ...]:
-    """The law of reports, as compiled loops take it; ``parameters`` are the likelihood's own."""
+def law_of(
+    noise: Noise, likelihood: Likelihood, parameters: Parameters = (), exposure: np.ndarray | None = None
+) -> tuple[Any, ...]:
+    """The law of reports, as compiled loops take it; ``parameters`` are the likelihood's own.
+
+    With exposures by cell (D, V) it is of reports given the rates for one unit of exposure.
+    """
+    if exposure is not None:
+        plain = law_of(noise, likelihood, parameters)
+        return ExposedLaw(plain, counts_of(plain), exposure)
     general = general_law(noise, likelihood, parameters)
     if isinstance(noise.kernel, ReportKernels):
         return WindowLaw(*general)
@@ -57,9 +66,12 @@ def counts_of(law: tuple[Any, ...]) -> Any:
 def in_block(law: tuple[Any, ...], entries: Entries, first_row: int) -> tuple[tuple[Any, ...], Entries]:
     """The law, with rows counted from ``first_row``, and the entries with the exposures that it gives to other cells.
 
-    Only a likelihood whose parameters vary by row counts rows: its named tuple has a field ``first_row``.
+    A likelihood whose parameters vary by row counts rows: its named tuple has a field ``first_row``. So do exposures.
     """
     counts = counts_of(law)
+    if isinstance(law, ExposedLaw):
+        plain, _ = in_block(law.plain, entries, first_row)
+        return law._replace(plain=plain, likelihood=counts_of(plain), first_row=first_row), entries
     if first_row and hasattr(counts, "first_row"):
         law = law._replace(likelihood=counts._replace(first_row=first_row))  # type: ignore[attr-defined]
     return law, exposed(entries, law)
@@ -70,6 +82,8 @@ def exposed(entries: Entries, law: tuple[Any, ...]) -> Entries:
 
     Entries come with those for Poisson counts (see ``Observations``), and are then returned as they are.
     """
+    if isinstance(law, ExposedLaw):
+        return entries
     if varies_by_column(law):
         levels, place = np.unique(entries.level_d, return_inverse=True)
         weights = np.empty((levels.size, len(counts_of(law).parameters[0])))

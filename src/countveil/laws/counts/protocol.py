@@ -127,6 +127,12 @@ def parameters_of_rows(likelihood: Likelihood, parameters: Parameters, rows: np.
     return parameters_at(likelihood, parameters, rows[:, None], slice(None))
 
 
+def rates_at(theta: np.ndarray, phi: np.ndarray, exposure: np.ndarray | None) -> np.ndarray:
+    """(D, V) the rates of all cells: theta @ phi.T, times their exposures if there are any by cell."""
+    rates: np.ndarray = theta @ phi.T
+    return rates if exposure is None else rates * exposure
+
+
 def in_counts(
     likelihood: Likelihood, theta: np.ndarray, phi: np.ndarray, parameters: Parameters
 ) -> tuple[np.ndarray, np.ndarray]:

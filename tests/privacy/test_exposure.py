@@ -1,0 +1,113 @@
+"""Exposures of cells in releases: which fit, how files hold them, and what is said of them."""
+
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+from countveil.privacy import Release, ReleaseError, _exposure, _npy
+from countveil.privacy._archive import Reader
+from countveil.privacy._exposure import ReleasedExposure
+from countveil.privacy._format import EXPOSURE_VERSION, read
+from countveil.privacy.mechanisms import Rounding
+
+COUNTS = np.array([[5, 0, 10], [0, 15, 5]])
+CELLS = (1.0, 2.5, 4.0, 3.0, 0.5, 1e6)
+
+
+def release(exposure, **options):
+    return Release(COUNTS, Rounding(5), False, source="a test", exposure=exposure, **options)
+
+
+def version_of(path):
+    with zipfile.ZipFile(path) as file:
+        return json.loads(file.read("meta.json"))["format_version"]
+
+
+@pytest.mark.parametrize(
+    "exposure",
+    [
+        ReleasedExposure(CELLS, (2, 3)),
+        ReleasedExposure((2.0, 3.0), (2, 1)),
+        ReleasedExposure([1, 2, 3], (1, 3)),
+    ],
+)
+def test_exposures_come_back_from_a_file(tmp_path, exposure):
+    made = release(exposure)
+    made.save(tmp_path / "a.npz")
+    found = Release.load(tmp_path / "a.npz")
+    assert found.exposure.shape == exposure.shape
+    assert found.exposure.values.dtype == np.float64
+    np.testing.assert_array_equal(found.exposure.values, exposure.values)
+    with pytest.raises(ValueError, match="read-only"):
+        found.exposure.values[0] = 1.0
+    found.save(tmp_path / "b.npz")
+    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
+    assert "Expected counts are proportional to a known exposure" in found.describe()
+    np.testing.assert_array_equal(np.load(tmp_path / "a.npz")["exposure"], exposure.values)
+
+
+def test_files_without_exposures_are_as_before(tmp_path):
+    release(None).save(tmp_path / "a.npz")
+    assert version_of(tmp_path / "a.npz") == 3
+    assert Release.load(tmp_path / "a.npz").exposure is None
+    assert _exposure.in_words(None) == ""
+
+
+def test_everything_else_may_go_with_exposures(tmp_path):
+    counts, mask = COUNTS.copy(), np.zeros((2, 3), dtype=bool)
+    mask[0, 1] = True
+    for totals in ([((1,), (15, 20))], [((1,), (15, 20)), ((0,), (5, 15, 15))]):
+        made = Release(
+            counts, Rounding(5), False, source="a test", mask=mask, totals=totals,
+            exposure=ReleasedExposure(CELLS, (2, 3)),
+        )  # fmt: skip
+        made.save(tmp_path / "a.npz")
+        found = Release.load(tmp_path / "a.npz")
+        assert found.totals == made.totals
+        np.testing.assert_array_equal(found.mask, mask)
+        assert version_of(tmp_path / "a.npz") == EXPOSURE_VERSION
+
+
+@pytest.mark.parametrize(
+    ("exposure", "said"),
+    [
+        (
+            ReleasedExposure(CELLS, (3, 2)),
+            r"exposure must have a shape that broadcasts to \(2, 3\), got \(3, 2\)",
+        ),
+        (ReleasedExposure(CELLS[:3], (2, 3)), "exposure must be 6 numbers, one for each of"),
+        (ReleasedExposure((1.0, 0.0), (2, 1)), "exposure must be positive and finite"),
+        (ReleasedExposure((1.0, np.nan), (2, 1)), "exposure must be positive and finite"),
+        (ReleasedExposure((1.0, np.inf), (2, 1)), "exposure must be positive and finite"),
+    ],
+)
+@pytest.mark.parametrize("numpy", [True, False])
+def test_other_exposures_are_refused(exposure, said, numpy, monkeypatch):
+    if not numpy:
+        monkeypatch.setattr(_npy, "optional", lambda name: None)
+    with pytest.raises(ReleaseError, match=said):
+        _exposure.checked(exposure, (2, 3), "a test", False)
+
+
+def test_without_numpy_exposures_are_a_tuple(monkeypatch):
+    monkeypatch.setattr(_npy, "optional", lambda name: None)
+    assert _exposure.checked(ReleasedExposure([1, 2], (2, 1)), (2, 3), "a test", False).values == (1.0, 2.0)
+
+
+def test_only_imported_tables_have_them():
+    given = ReleasedExposure(CELLS, (2, 3))
+    with pytest.raises(ReleaseError, match="exposure must be beside imported reports"):
+        _exposure.checked(given, (2, 3), None, False)
+    with pytest.raises(ReleaseError, match="exposure must be of no network"):
+        _exposure.checked(given, (2, 3), "a test", True)
+
+
+def test_a_file_with_another_shape_of_exposures_is_refused(tmp_path, monkeypatch):
+    release(ReleasedExposure(CELLS, (2, 3))).save(tmp_path / "a.npz")
+    monkeypatch.setattr(_exposure, "fits", lambda own, shape: False)
+    with pytest.raises(
+        ReleaseError, match="must have an exposure whose shape broadcasts to that of its reports"
+    ):
+        read(Reader(tmp_path / "a.npz"))
