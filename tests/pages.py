@@ -110,7 +110,6 @@ INSTEAD: dict[str, list[Instead]] = {
     ],
     "protected-data.md": [
         Instead("range(1000)", "range(50)", SMALL),
-        Instead("range(300)", "range(50)", SMALL),
     ],
     "covariates.md": [
         Instead("--topics 3", "--topics 3 --draws 20 --tune 20 --chains 2", SMALL),
