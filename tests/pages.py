@@ -62,8 +62,6 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("n_topics=20, seed=1", "n_topics=2, draws=20, tune=20, seed=1", SMALL),
         Instead("--topics 10,20,50", "--topics 1,2 --folds 2 --draws 20 --tune 20", SMALL),
         Instead("--topics 20", "--topics 2 --draws 20 --tune 20", SMALL),
-        Instead("countveil demo\n", "countveil demo --help\n", ELSEWHERE),
-        Instead("countveil demo communities", "countveil demo communities --help", ELSEWHERE),
     ],
     "index.md": [
         Instead("countveil fit topics", ": ", "the same command is run on README.md"),
