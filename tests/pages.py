@@ -41,6 +41,7 @@ OTHERS = {
 }
 """Pages whose Python is run by tests of their own."""
 
+SERVER = "a server: runs until stopped"
 SHORT = "chains of any length show what the page says; that they end where they should is for other tests"
 EVERYWHERE = [
     *(Instead(f"draws={n}, tune={n}", "draws=20, tune=20", SHORT) for n in (100, 60, 50)),
@@ -72,14 +73,14 @@ INSTEAD: dict[str, list[Instead]] = {
     ],
     "study.md": [
         Instead("--rows 200 --level 10:1 --level 10:5", "--rows 8 --replicates 2 --method em --level 10:5", SMALL),
-        Instead("countveil receive study.json --db reports.sqlite", "python stored.py study.json", "a server: runs until stopped"),
+        Instead("countveil receive study.json --db reports.sqlite", "python stored.py study.json", SERVER),
         Instead("people.py 200", "people.py 6", "a process for each of two hundred people"),
         Instead("--topics 2 --seed 1", "--topics 2 --seed 1 --draws 20 --tune 20 --chains 2", SMALL),
     ],
     "scale-and-servers.md": [
         Instead("pip install '.[dask]'", ":", INSTALLS),
-        Instead("dask scheduler", ": dask scheduler", "a server: runs until stopped"),
-        Instead("dask worker", ": dask worker", "a server: runs until stopped"),
+        Instead("dask scheduler", ": dask scheduler", SERVER),
+        Instead("dask worker", ": dask worker", SERVER),
         Instead("countveil fit", ": countveil fit", "needs the scheduler; tests/engines run it with one of their own"),
     ],
     "regression.md": [
@@ -128,7 +129,7 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("pip install '.[postgres]'", ":", INSTALLS),
         Instead("countveil receive served.json --db postgresql", ": ", "a server, and a database that is not here"),
         Instead("countveil collect served.json postgresql", ": ", "a database that is not here"),
-        Instead("countveil receive served.json --db reports.sqlite", "python stored.py served.json", "a server: runs until stopped"),
+        Instead("countveil receive served.json --db reports.sqlite", "python stored.py served.json", SERVER),
         Instead("countveil audit --study study.json", "countveil audit --help", ELSEWHERE),
         Instead("--topics 2 --seed 1", "--topics 2 --seed 1 --draws 20 --tune 20", SMALL),
         Instead("seq 60", "seq 6", "a process for each of sixty people"),
