@@ -14,8 +14,8 @@ TEXT = (DOCS / "trust.md").read_text(encoding="utf-8")
 BEGINNINGS = {
     "src/countveil/inference/diagnostics.py": [
         "Too few draws", "One chain only", "the chains agree (", "the chains agree roughly", "Printable with support: ",
-        "Not to be trusted yet", "largely undetermined", "The {many} cannot be found", "Not to be trusted: the fit expects",
-        "no more positive reports than noise alone makes", "Converged", "Stopped",
+        "Not to be trusted yet", "largely undetermined", "The {many} cannot be found",
+        "Not to be trusted: the fit expects", "no more positive reports than noise alone makes", "Converged", "Stopped",
     ],
     "src/countveil/data/mechanism_checks.py": [
         "The reports contradict ", "have the same reports in all", "The stated totals contradict the reports",
