@@ -1,5 +1,6 @@
 """The pages: their code blocks run, their links lead somewhere, the reference and the site are whole."""
 
+import csv
 import re
 import socket
 from importlib.util import module_from_spec, spec_from_file_location
@@ -7,6 +8,7 @@ from pydoc import locate
 from urllib.parse import urlsplit
 
 import matplotlib as mpl
+import pandas as pd
 import pytest
 
 import countveil as cv
@@ -224,6 +226,15 @@ def test_pages_are_short():
     lengths = {page.stem: len(page.read_text(encoding="utf-8").splitlines()) for page in DOCS.glob("*.md")}
     assert lengths.pop("mathematics") < 1000
     assert {name: n for name, n in lengths.items() if n > 400} == {}
+
+
+def test_every_table_of_results_has_its_source_in_the_first_line():
+    paths = sorted((ROOT / "benchmarks" / "results").glob("*.csv"))
+    assert len(paths) > 90
+    for path in paths:
+        first, second = path.read_text(encoding="utf-8").splitlines()[:2]
+        assert re.match(r"# .{20,}", first), path.name
+        assert pd.read_csv(path, skiprows=1).shape[1] == len(next(csv.reader([second]))), path.name
 
 
 @pytest.mark.parametrize("example", sorted((DOCS / "examples").glob("*.py")), ids=lambda path: path.name)
