@@ -1,4 +1,4 @@
-"""Memory and time of svi for millions of sparse rows, of which a summary is kept: docs/large-data.md has the results.
+"""Memory and time of svi for millions of sparse rows, of which a summary is kept: benchmarks/results has the table.
 
     python benchmarks/many_rows.py [rows [draws [keep]]]     # 200,000 rows, 50 draws, "summary"
 

@@ -1,4 +1,4 @@
-"""What the six methods make of the same data: quality, time and coverage. The tables of docs/methods.md.
+"""What the six methods make of the same data: quality, time and coverage. The tables are in benchmarks/results.
 
 python benchmarks/methods.py reuters            # sparse counts: log score, MAE, NPMI, five noise draws a level
 python benchmarks/methods.py planted            # dense counts: topic error over six data sets

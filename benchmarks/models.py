@@ -1,4 +1,4 @@
-"""Communities and tensors of real networks from noisy reports. The figures of docs/models.md.
+"""Communities and tensors of real networks from noisy reports. The tables are in benchmarks/results.
 
 python benchmarks/models.py sweeps FOLDER   # one sweep of the block model by its number of communities
 python benchmarks/models.py links FOLDER    # 161 actors: rates and held-out links, ours against naive and others

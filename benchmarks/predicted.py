@@ -1,6 +1,6 @@
 """Predicted against true counts under both likelihoods.
 
-python benchmarks/predicted.py docs/figures/bursty-counts.png
+python benchmarks/predicted.py bursty-counts.png
 
 395 Reuters stories are reported at epsilon/N = 1 with seeded noise, and 20 topics are fitted by one chain. On the left,
 for cells with each true count: the median and the middle half of the counts that are predicted given the reports. On

@@ -1,6 +1,6 @@
 """Does countveil plan-trend predict? Its probabilities beside those of simulated studies in waves.
 
-python benchmarks/trend.py                              # the table of docs/planning.md
+python benchmarks/trend.py                              # the table of benchmarks/results
 python benchmarks/trend.py --models 20                  # what dynamic models make of changes planned to 80%
 
 Every simulated study draws counts and noise, adds up the change of each person (of the least squares line through

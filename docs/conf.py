@@ -19,6 +19,7 @@ author = copyright = "the countveil developers"
 version = release = countveil.__version__
 
 extensions = [
+    "commands",
     "myst_parser",
     "options",
     "sphinx.ext.autodoc",

@@ -1,8 +1,8 @@
 """
-Counts that come in bursts
-==========================
+Overdispersed counts
+====================
 
-E-mails come in threads, words in clusters. The model learns how bursty each column is.
+E-mails come in threads, words in clusters. The model learns how overdispersed each column is.
 """
 
 # %%

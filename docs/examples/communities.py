@@ -6,7 +6,7 @@ Who meets whom in *Les Misérables*, seen only through noise on every count.
 """
 
 # %%
-# Each pair of characters has a count of the chapters in which they meet. Noise is added to every one, zeros too. The
+# Each pair of characters has a count of the chapters in which they meet. Noise is added to every count, zeros too. The
 # noise of this page is simulated and seeded; a real release comes from ``cv.privatize``, which cannot be seeded.
 
 import matplotlib.pyplot as plt
@@ -21,7 +21,7 @@ level = cv.PrivacyLevel(epsilon=2, precision=1)
 release = cv.simulate_release(counts, level, np.random.default_rng(1))
 
 # %%
-# A block model of five communities sees the noisy counts alone.
+# A block model of five communities sees only the noisy counts.
 
 fit = cv.BlockModel(n_communities=5, tune=200, draws=100, seed=1, progress=False).fit(release)
 

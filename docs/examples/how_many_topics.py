@@ -2,7 +2,7 @@
 How many topics
 ===============
 
-Held-out noisy reports choose the number of topics; nobody needs to see a true count.
+Held-out noisy reports choose the number of topics, without a single true count.
 """
 
 # %%

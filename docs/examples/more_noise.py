@@ -2,7 +2,7 @@
 What more noise costs
 =====================
 
-One table of counts under four levels of noise: how far estimates of the expected counts are off.
+One table of counts under four levels of noise: errors of the expected counts.
 """
 
 # %%
@@ -27,7 +27,7 @@ for epsilon in levels:
         errors[name].append(np.abs(values - expected).mean())
 
 # %%
-# Small noise is on the right. A naive fit takes reports for counts, and fits the noise.
+# Weak noise is on the right. A naive fit treats reports as counts and fits the noise.
 
 fig, ax = plt.subplots(figsize=(6, 3.5))
 for name, values in errors.items():

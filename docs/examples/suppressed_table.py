@@ -2,11 +2,11 @@
 A table with hidden small counts
 ================================
 
-A health agency hides every count from 1 to 9. The model says what the hidden counts may have been.
+A health agency hides every count from 1 to 9. The model estimates the hidden counts, with intervals.
 """
 
 # %%
-# Simulated deaths of 40 counties in 8 age groups, so that the truth is known here.
+# Simulated deaths in 40 counties and 8 age groups; because they are simulated, the truth is known.
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,14 +21,14 @@ published = cv.simulate_reports(counts, hides, rng)
 print(f"{np.isnan(published).mean():.0%} of the counts are hidden")
 
 # %%
-# Hidden counts are NaN. The mechanism says what that means: a count from 1 to 9, not a missing one.
+# Hidden counts are NaN. The mechanism defines their meaning: a count from 1 to 9, not a missing one.
 
 data = cv.Reports(published, hides)
 model = cv.PoissonFactorization("dk,vk->dv", {"k": 1}, tune=100, draws=100, seed=1, progress=False)
 fit = model.fit(data)
 
 # %%
-# Draws of the hidden counts, given everything that was published. Each hidden cell has its own.
+# Draws of each hidden count, given all published counts.
 
 draws = fit.predict_counts(200, rng).to_numpy()
 hidden = np.isnan(published)

@@ -2,7 +2,7 @@
 Topics of private texts
 =======================
 
-Words of Reuters stories, each count with noise of its own, and topics whose words have intervals.
+Words of Reuters stories with noise on every count, and topics whose words have intervals.
 """
 
 # %%

@@ -11,9 +11,9 @@ from tests.pages import DOCS, ROOT
 PARTIES = [
     "The analyst",
     "A participant",
-    "Who gets what the analyst passes on",
+    "Readers of results",
     "The server",
-    "Who sends a file",
+    "Senders of files",
     "The network",
     "Other users of the machine",
 ]
@@ -57,7 +57,7 @@ def test_every_rule_names_a_test():
 
 
 def test_the_page_says_what_was_tried():
-    assert "\n## What was tried\n" in TEXT
+    assert "\n## Attacks tried\n" in TEXT
 
 
 def default_of_mutations(path):
@@ -69,7 +69,7 @@ def default_of_mutations(path):
 
 @pytest.mark.long
 def test_the_numbers_of_what_was_tried_are_those_of_the_tests():
-    tried = " ".join(TEXT.partition("\n## What was tried\n")[2].split())
+    tried = " ".join(TEXT.partition("\n## Attacks tried\n")[2].split())
     number = default_of_mutations("privacy/test_report.py")
     assert f"{number:,} reports, {number:,} studies and 3,000 JSON files in every run" in tried
     assert "range(3000)" in (ROOT / "tests/study/page/test_counting_script.py").read_text(encoding="utf-8")

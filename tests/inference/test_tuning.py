@@ -218,7 +218,7 @@ def test_a_checkpoint_keeps_every_bit(tmp_path):
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_moves_that_nobody_asked_for_only_merge():
-    """However long a chain is tuned: splits cost more than they find (docs/methods.md)."""
+    """However long a chain is tuned: splits cost more than they find (notes/algorithms.md)."""
     model = cv.TopicModel(4, **QUICK | {"tune": 100})
     told = model.fit(cv.PrivatizedCounts(COUNTS, 0.4)).diagnostics()
     assert told.moves["kind"].tolist() == ["merge", "merge"] * 2

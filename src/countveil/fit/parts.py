@@ -147,7 +147,7 @@ class HasParts(Readable):
 
         The distance is total variation along the axis: half the sum of absolute differences of shares, from 0 (the
         same) to 1 (no member in common). Were the truth one more draw of the chain, this would be the expected error of
-        the component's mean. A chain in a poor mode errs by more (docs/methods.md has measurements). Of
+        the component's mean. A chain in a poor mode errs by more (docs/evidence.md has measurements). Of
         each chain at most 200 draws are compared, evenly spread.
 
         Raises:

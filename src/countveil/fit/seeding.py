@@ -15,7 +15,7 @@ from countveil.models.priors import Prior, SeededPrior
 
 Seeds = Mapping[str, Sequence[str]]  # words by the name of their topic
 
-WEIGHT = 5.0  # see the table in docs/seeds.md
+WEIGHT = 5.0  # see benchmarks/results/seeds-what-was-measured.csv
 LISTED = 10  # words that a message lists
 
 

@@ -30,11 +30,11 @@ from countveil.report.priors import priors_of
 from countveil.report.promise import Releases, promise_of
 
 MARKUP = str.maketrans({each: f"\\{each}" for each in "\\`*[]<|"})
-GUIDE = "reporting.md in the documentation"
+GUIDE = "reports.md in the documentation"
 COVERAGE = (
     "Of topics that were drawn from the model, 90% intervals of this method held 89 to 90% of the true rates at four "
     "strengths of noise; with learned shapes they held 88% of the probabilities of planted topics' top words "
-    "(methods.md in the documentation). They assume that the model is right, and say nothing of components that the "
+    "(evidence.md in the documentation). They assume that the model is right, and say nothing of components that the "
     "chains did not find."
 )
 PAPER = (

@@ -37,7 +37,7 @@ SHARE = 6  # one in this many components is split
 TUNE_PER_MOVE = 20  # sweeps of tuning, so that at least half of them come after the moves
 MOST_VISITED = 1 << 22
 """Stored reports that moves may visit where sweeps go by tokens: ten times as many as in the largest data on which all
-moves were measured to pay, and fewer than where merging alone was (docs/methods.md). Not tuned in between."""
+moves were measured to pay, and fewer than where merging alone was (notes/algorithms.md). Not tuned in between."""
 
 
 def movable(model: Factorization) -> bool:
