@@ -13,7 +13,8 @@ from tests.pages import DOCS, ROOT
 TEXT = (DOCS / "trust.md").read_text(encoding="utf-8")
 BEGINNINGS = {
     "src/countveil/inference/diagnostics.py": [
-        "Too few draws", "One chain only", "the chains agree (", "the chains agree roughly", "Safe to report with support: ",
+        "Too few draws", "One chain only", "the chains agree (", "the chains agree roughly",
+        "Safe to report with support: ",
         "Not safe yet", "largely undetermined", "The {many} cannot be found",
         "Not safe yet: the fit expects", "no more positive reports than noise alone makes", "Converged", "Stopped",
     ],
