@@ -62,3 +62,25 @@ def test_files_that_are_no_tables_are_refused(here):
     assert "must end in one of .csv" in fails("look", "t.npz")
     (here / "t.csv").write_text("a,b\n1,2\n")
     assert "--separator must be comma" in fails("look", "t.csv", "--separator", "commas")
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("place,a,b\nAda,-99,4\nBo,12,-99\n", "--absent -99 --mechanism suppression --below 4 --hides-zero"),
+        (
+            "shop,item,count,noise_stddev\nx,a,40.5,4\nx,b,31.2,4\ny,a,26.1,4\n",
+            "--long shop,item --value count --mechanism thresholded --noise gaussian --sigma noise_stddev --above 26",
+        ),
+        (
+            "town,age,deaths,population\nA,x,12,500\nA,y,*,90\nB,x,0,400\nB,y,31,700\n",
+            "--absent '*' --long town,age --value deaths --exposure population --mechanism suppression --below 10",
+        ),
+        ("t,a,b\nx,0,5\ny,7,0\nz,0,9\n", "--absent 0 --mechanism suppression --below 5 --hides-zero"),
+    ],
+)
+def test_codes_sigmas_populations_and_zeros_are_in_the_command_that_works(here, text, options):
+    (here / "t.csv").write_text(text)
+    command = json.loads(run("look", "t.csv", "--json").stdout)["command"]
+    assert command == f"countveil import t.csv -o t.npz {options}"
+    run(*shlex.split(command)[1:])

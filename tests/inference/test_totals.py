@@ -105,7 +105,7 @@ def test_sweeps_leave_the_joint_law_as_it_is(likelihood, read):
 
 def test_the_joint_law_shows_counts_that_are_moved_by_other_rates(monkeypatch):
     right = totals.rates_of
-    monkeypatch.setattr(totals, "rates_of", lambda cells, part, given: right(cells, part, given) ** 2)
+    monkeypatch.setattr(totals, "rates_of", lambda *given: right(*given) ** 2)
     z = joint_scores(
         POISSON, "topics", with_totals(1, [m.Suppression(60, False)] * 4), sweeps=MORE_SWEEPS, batches=BATCHES
     )

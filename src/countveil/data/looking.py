@@ -1,9 +1,10 @@
 """What a table looks like before anything is decided about it, and the command that would import it."""
 
+import math
+import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
-from math import gcd
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -39,6 +40,10 @@ BELOW = (2, 3, 4, 5, 6, 7, 8, 10, 20, 30, 50, 100)
 """Below which agencies hide counts."""
 NOTES = ("notes", "status", "symbol", "flag", "flags", "footnotes")
 MANY_ZEROS = 0.2
+SIGMAS = re.compile(r"sigma|std(dev|ev)?|standard.?deviation", re.IGNORECASE)
+EXPOSURES = re.compile(r"population|exposure|person.?years|einwohner|bev(ö|oe)lkerung", re.IGNORECASE)
+CODES = (-1, -2, -3, -8, -9, -98, -99, -888, -998, -999, -9999)
+"""Numbers below zero that usually stand for something else."""
 
 
 class Look(NamedTuple):
@@ -120,7 +125,19 @@ def look_at(path: Path, stated: Format = NOTHING_STATED) -> Look:
     tally = cells.tally()
     known = shown[~np.isnan(shown)]
     lattice = lattice_of(known)
-    asked, protection = suggested(known, tally[HIDDEN], bool(tally[INTERVAL]), lattice, cells.code.size)
+    codes = codes_among(known)
+    hidden = tally[HIDDEN] + Counter({str(code): int((known == code).sum()) for code in codes})
+    options += [part for code in codes for part in ("--absent", str(code))]
+    asked, protection = suggested(
+        known[~np.isin(known, codes)], hidden, bool(tally[INTERVAL]), lattice, cells.code.size
+    )
+    if "SIGMA" in protection:
+        protection = with_sigma(
+            protection, others, known, math.prod(map(len, levels.values())) - cells.code.size
+        )
+    exposure = next((name for name in others if EXPOSURES.search(name)), None)
+    if exposure is not None:
+        options += ["--exposure", exposure]
     questions += asked
     if totals:
         questions.append(
@@ -228,6 +245,22 @@ def totals_of_wide(table: ProtectedTable) -> list[str]:
     return [f"row {line}" for line in rows] + [f"column {line}" for line in columns]
 
 
+def codes_among(shown: np.ndarray) -> list[int]:
+    """Numbers that probably stand for hidden or missing counts: usual codes, where all others are possible counts."""
+    below = np.unique(shown[shown < 0])
+    whole = bool((shown == np.floor(shown)).all())
+    return [int(code) for code in below] if whole and below.size and np.isin(below, CODES).all() else []
+
+
+def with_sigma(options: list[str], others: Sequence[str], shown: np.ndarray, n_absent: int) -> list[str]:
+    """Options of Gaussian noise with the column of its sigma, and a threshold if small values were left out."""
+    sigma = next((name for name in others if SIGMAS.search(name)), "SIGMA")
+    if n_absent > 0 and shown.min(initial=np.inf) >= 1:
+        least = str(int(shown.min()))
+        return ["--mechanism", "thresholded", "--noise", "gaussian", "--sigma", sigma, "--above", least]
+    return [sigma if part == "SIGMA" else part for part in options]
+
+
 def suggested(
     shown: np.ndarray, hidden: Counter[str], intervals: bool, lattice: Lattice | None, n_cells: int
 ) -> tuple[list[str], list[str]]:
@@ -247,7 +280,7 @@ def suggested(
         )
         questions.append(f"All positive numbers are {lattice}: rounded {ways}")
         if lattice.offset and not how:
-            rounding[-1] = str(gcd(lattice.step, lattice.offset))
+            rounding[-1] = str(math.gcd(lattice.step, lattice.offset))
     if hidden:
         words = ", ".join(repr(word) if word else "Empty cells" for word in list(hidden)[:3])
         first = "1" if (shown == 0).any() else "0"
@@ -271,6 +304,9 @@ def suggested(
         questions.append(
             f"No number from 1 to {least - 1}, and {zeros:.0%} zeros: small counts written as 0?"
         )
+        if (shown == np.floor(shown)).all():
+            rule = ["--mechanism", "suppression", "--below", str(least), "--hides-zero"]
+            return questions, ["--absent", "0", *rule]
     if (shown != np.floor(shown)).any() or (shown < 0).any():
         questions.append("Some numbers are negative or not whole: noise? State it, with its parameter.")
         return questions, ["--mechanism", "gaussian", "--sigma", "SIGMA"]
