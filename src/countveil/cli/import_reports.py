@@ -14,7 +14,7 @@ from countveil.cli.network_options import NetworkFile
 from countveil.cli.option_groups import with_option_groups
 from countveil.cli.options import Force
 from countveil.cli.outputs import check_ending, check_free
-from countveil.cli.reading_options import CellOptions, FileOptions
+from countveil.cli.reading_options import TABLE, CellOptions, FileOptions
 from countveil.cli.results import with_quiet
 from countveil.cli.say import say
 from countveil.cli.tables import doubts_said
@@ -39,9 +39,7 @@ def import_table(
     *,
     source: Annotated[
         str | None,
-        typer.Option(
-            help="One line on who published the reports, and where [default: the name of the file]."
-        ),
+        typer.Option(help="Who published the reports, and where, in one line [default: the file name]."),
     ] = None,
     mechanism: m.Kind = None,
     alpha: m.Alpha = None,
@@ -63,20 +61,26 @@ def import_table(
         Path | None,
         typer.Option(
             metavar="FILE",
+            rich_help_panel=m.PARAMETERS,
             help="Instead of --mechanism: a .csv with a mechanism and its parameters in each row, and the value of a "
-            "column for which it holds, or ends of a range, such as 'date from' and 'date to'. Without --long, that "
-            "column is called rows or columns, and has their labels.",
+            "column to which it applies, or the ends of a range, such as 'date from' and 'date to'. Without --long, "
+            "that column is called rows or columns and has their labels.",
         ),
     ] = None,
     no_header: Annotated[
         bool,
-        typer.Option("--no-header", help="The first row of the file is a record: columns have no names."),
+        typer.Option(
+            "--no-header",
+            rich_help_panel=TABLE,
+            help="The first row of the file is a record: columns have no names.",
+        ),
     ] = False,
     row_labels: Annotated[
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="Column that holds row labels, not reports; or several, separated by commas.",
+            rich_help_panel=TABLE,
+            help="The column that has row labels; or several, separated by commas.",
         ),
     ] = None,
     file: FileOptions,
@@ -84,8 +88,8 @@ def import_table(
         str | None,
         typer.Option(
             metavar="COLUMNS",
-            help="The file has a row for each cell: the columns of the axes, separated by commas, rows first. Cells "
-            "without a row have no report, which is refused where every count has one.",
+            help="For a file with a row for each cell: the columns of the axes, separated by commas, rows first. Cells "
+            "without a row have no report, which is refused if every count has one.",
         ),
     ] = None,
     value: Annotated[
@@ -95,14 +99,16 @@ def import_table(
         str | None,
         typer.Option(
             metavar="COLUMN",
-            help="With --long: the column that says why a cell has no number, in words of --absent and --missing.",
+            rich_help_panel=TABLE,
+            help="With --long: the column that states why a cell has no number, in words of --absent and --missing.",
         ),
     ] = None,
     background: Annotated[
         str | None,
         typer.Option(
-            help="With --long: the report of cells without a row, such as 0 where zeros were left out, or missing "
-            "where they were never reported."
+            rich_help_panel=TABLE,
+            help="With --long: the report of cells without a row: 0 if zeros were left out, or missing if they were "
+            "never reported.",
         ),
     ] = None,
     matrix: MatrixFile,
@@ -117,14 +123,14 @@ def import_table(
     exposure: e.Exposure = None,
     simulated: Annotated[
         bool,
-        typer.Option("--simulated", help="The noise came from a seeded generator: it protects nobody."),
+        typer.Option("--simulated", help="The noise came from a seeded generator and protects nobody."),
     ] = False,
     force: Force = False,
 ) -> None:
-    """Make a release of a table that somebody else protected, so that fit, compare and report read it.
+    """Make a release from a table that somebody else protected.
 
-    State what was done to the counts, as its publisher says. Reports that the mechanism cannot have made are refused;
-    nothing else can be checked, and the release says that whoever imported it vouches for the mechanism.
+    State what was done to the counts, as documented by the publisher. Impossible reports are refused; nothing else can
+    be checked here, and the release records that whoever imported it vouches for the mechanism.
 
     Example: `countveil import deaths.csv -o deaths.npz --mechanism suppression --below 10 --absent Suppressed
     --source "CDC WONDER, 1999-2020"`

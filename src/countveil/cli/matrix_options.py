@@ -7,6 +7,8 @@ import typer
 
 from countveil.cli.say import say
 
+MATRICES = "Matrices and networks"
+"""The panel of help for them."""
 ORIENTATION_NOT_STATED = ".mtx", ".npz", ".npy"
 
 
@@ -16,25 +18,39 @@ class MatrixFile(NamedTuple):
     vocabulary: Annotated[
         Path | None,
         typer.Option(
+            rich_help_panel=MATRICES,
             help="Names of the columns: a text file, one per line. Their number shows whether a matrix is transposed. "
-            "With --network: names of all actors."
+            "With --network: names of all actors.",
         ),
     ] = None
     transpose: Annotated[
-        bool, typer.Option("--transpose", help="The matrix file has terms in rows and documents in columns.")
+        bool,
+        typer.Option(
+            "--transpose",
+            rich_help_panel=MATRICES,
+            help="The matrix file has terms in rows and documents in columns.",
+        ),
     ] = False
     n_rows: Annotated[
         int | None,
-        typer.Option(min=1, help="Number of rows, if the file omits empty rows at its end."),
+        typer.Option(
+            min=1, rich_help_panel=MATRICES, help="Number of rows, if the file omits empty rows at its end."
+        ),
     ] = None
     numbered_from: Annotated[
         int | None,
         typer.Option(
-            min=0, max=1, help="Number of the first word in an SVMlight file, if the file does not show it."
+            min=0,
+            max=1,
+            rich_help_panel=MATRICES,
+            help="Number of the first word in an SVMlight file, if the file does not show it.",
         ),
     ] = None
     layer: Annotated[
-        str | None, typer.Option(help="The layer of an .h5ad file that has the counts [default: X].")
+        str | None,
+        typer.Option(
+            rich_help_panel=MATRICES, help="The layer of an .h5ad file that has the counts [default: X]."
+        ),
     ] = None
 
     def refuse(self, option: str) -> None:

@@ -47,33 +47,39 @@ Kind = Annotated[
         'Or several rules in order, each with its options: "suppression --below 8 then rounding --base 5".'
     ),
 ]
-Alpha = Annotated[Number, typer.Option(help="Of two-sided geometric noise; enough without --mechanism.")]
+PARAMETERS = "Parameters of the mechanism"
+"""The panel of help for them."""
+
+
+def parameter(help: str, *names: str, **more: Any) -> Any:
+    """An option that states a parameter of a mechanism."""
+    return typer.Option(*names, help=help, rich_help_panel=PARAMETERS, **more)
+
+
+Alpha = Annotated[Number, parameter("Two-sided geometric noise: alpha. Needs no --mechanism.")]
 Sigma = Annotated[
     Number,
-    typer.Option(
+    parameter(
+        "Gaussian noise: its standard deviation; with --long, also the column that has it.",
         metavar="NUMBER|COLUMN",
-        help="Of Gaussian noise, discrete or not. With --long: also the column that has it, row by row.",
     ),
 ]
-Scale = Annotated[Number, typer.Option(help="Of Laplace noise.")]
-L1 = Annotated[Number, typer.Option("--l1", help="Of Skellam noise: the rate of what was added.")]
-L2 = Annotated[Number, typer.Option("--l2", help="Of Skellam noise: the rate of what was taken away.")]
-Base = Annotated[Number, typer.Option(help="Of rounding.")]
-Below = Annotated[Number, typer.Option(help="Of suppression: smaller counts are hidden.")]
-Lower = Annotated[Number, typer.Option(help="Of an interval: the least count that is given as this range.")]
-Upper = Annotated[
-    Number, typer.Option(help="Of an interval: the largest count that is given as this range, or inf.")
-]
-HidesZero = Annotated[bool, typer.Option("--hides-zero", help="Suppression hides zeros as well.")]
+Scale = Annotated[Number, parameter("Laplace noise: its scale.")]
+L1 = Annotated[Number, parameter("Skellam noise: rate of the Poisson count that was added.", "--l1")]
+L2 = Annotated[Number, parameter("Skellam noise: rate of the Poisson count that was subtracted.", "--l2")]
+Base = Annotated[Number, parameter("Rounding: its base.")]
+Below = Annotated[Number, parameter("Suppression: positive counts below this number are hidden.")]
+Lower = Annotated[Number, parameter("Interval: the smallest count that is hidden.")]
+Upper = Annotated[Number, parameter("Interval: the largest count that is hidden, or inf.")]
+HidesZero = Annotated[bool, parameter("Suppression: zeros are hidden, too.", "--hides-zero")]
 Above = Annotated[
-    Number, typer.Option(help="Of top-coding; or the noisy value up to which a count has no report.")
+    Number,
+    parameter("Top-coding: its bound. Thresholded noise: noisy values up to this number were left out."),
 ]
-Probability = Annotated[Number, typer.Option(help="Of randomised response: that a 0 or 1 was flipped.")]
-Noise = Annotated[
-    str | None, typer.Option(help="Of thresholded reports: the mechanism that made the noisy values.")
-]
+Probability = Annotated[Number, parameter("Randomised response: probability that a 0 or 1 was flipped.")]
+Noise = Annotated[str | None, parameter("Thresholded noise: the mechanism of the noise, such as gaussian.")]
 Probabilities = Annotated[
-    Path | None, typer.Option(help="Of a table: a .csv with P(report | count), a row for each count from 0.")
+    Path | None, parameter("Table: a .csv with P(report | count), a row for each count from 0.")
 ]
 PROBABILITY = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40}|/[1-9][0-9]{0,19})?", re.ASCII)
 

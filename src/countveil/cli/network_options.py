@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import typer
 
+from countveil.cli.matrix_options import MATRICES
 from countveil.privacy import Release
 from countveil.privacy.mechanisms import Mechanism
 
@@ -20,6 +21,7 @@ class NetworkFile(NamedTuple):
         bool,
         typer.Option(
             "--network",
+            rich_help_panel=MATRICES,
             help="The file has a row for each edge, with columns such as Source, Target and Weight, or is a graph "
             "(.graphml, .gexf). --vocabulary names all actors.",
         ),
@@ -28,6 +30,7 @@ class NetworkFile(NamedTuple):
         str | None,
         typer.Option(
             metavar="COLUMNS",
+            rich_help_panel=MATRICES,
             help="With --network: the columns of senders, receivers and weights, separated by commas, if they have "
             "unusual names. Without a third column, each row counts once.",
         ),
@@ -36,6 +39,7 @@ class NetworkFile(NamedTuple):
         bool | None,
         typer.Option(
             "--directed/--undirected",
+            rich_help_panel=MATRICES,
             help="The matrix is a network: square, with the same actors as rows and columns. In a directed network the "
             "two directions of a pair have separate counts; in an undirected network a pair has one count, above the "
             "diagonal or on both sides of it. The release records this, and models of the other kind refuse it. With "

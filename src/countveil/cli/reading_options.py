@@ -9,31 +9,42 @@ if TYPE_CHECKING:
     from countveil.data.text_tables import Format
 
 WORDS_OF_SEPARATORS = "comma, semicolon, tab, bar"
+TABLE = "How the file is read"
+"""The panel of help for options of files."""
 
 
 class FileOptions(NamedTuple):
     """What is stated of a file; None is found in it."""
 
     separator: Annotated[
-        str | None, typer.Option(help=f"What is between cells: {WORDS_OF_SEPARATORS} [default: found].")
+        str | None,
+        typer.Option(help=f"Cell separator: {WORDS_OF_SEPARATORS} [default: found].", rich_help_panel=TABLE),
     ] = None
     encoding: Annotated[
-        str | None, typer.Option(help="Of the text, such as utf-8, cp1252 or utf-16 [default: found].")
+        str | None,
+        typer.Option(
+            help="Encoding, such as utf-8, cp1252 or utf-16 [default: found].", rich_help_panel=TABLE
+        ),
     ] = None
     thousands: Annotated[
         str | None,
         typer.Option(
-            metavar="MARK", help="Between groups of three digits: . , space or apostrophe [default: found]."
+            metavar="MARK",
+            rich_help_panel=TABLE,
+            help="Thousands separator: . , space or apostrophe [default: found].",
         ),
     ] = None
     decimal: Annotated[
-        str | None, typer.Option(metavar="MARK", help="Before decimals: . or , [default: found].")
+        str | None,
+        typer.Option(metavar="MARK", help="Decimal mark: . or , [default: found].", rich_help_panel=TABLE),
     ] = None
     skip: Annotated[
-        int | None, typer.Option(min=0, help="Lines above the table to leave out [default: found].")
+        int | None,
+        typer.Option(min=0, help="Number of lines above the table [default: found].", rich_help_panel=TABLE),
     ] = None
     header_rows: Annotated[
-        int | None, typer.Option(min=0, max=4, help="Rows of column names [default: found].")
+        int | None,
+        typer.Option(min=0, max=4, help="Number of header rows [default: found].", rich_help_panel=TABLE),
     ] = None
 
     def read(self) -> "Format":
@@ -57,21 +68,21 @@ class CellOptions(NamedTuple):
         list[str] | None,
         typer.Option(
             metavar="WORD",
-            help="What stands for a count that was hidden because of what it is, such as 'Suppressed'; repeatable. "
-            "Without any, empty cells and N/A do.",
+            help="A word for counts that were hidden because of their size, such as 'Suppressed' [default: empty "
+            "cells and N/A]. Repeatable.",
         ),
     ] = None
     missing: Annotated[
         list[str] | None,
         typer.Option(
             metavar="WORD",
-            help="What stands for a cell that was never reported, for reasons that have nothing to do with its count, "
-            "such as 'n/a', or '' for empty cells; repeatable. Next to --absent, empty cells and N/A always do.",
+            help="A word for cells that were never reported, for reasons unrelated to their counts, such as 'n/a', "
+            "or '' for empty cells. With --absent, empty cells and N/A are such cells. Repeatable.",
         ),
     ] = None
     zero: Annotated[
         list[str] | None,
-        typer.Option(metavar="WORD", help="What stands for a count of zero, such as '-'; repeatable."),
+        typer.Option(metavar="WORD", help="A word for a count of zero, such as '-'. Repeatable."),
     ] = None
 
     def read(self) -> "Words":

@@ -16,26 +16,34 @@ if TYPE_CHECKING:
     from countveil.data.protected_files import LongTable, ProtectedTable
     from countveil.data.text_tables import Format
 
+TOTALS = "Totals"
+"""The panel of help for them."""
 Totals = Annotated[
     list[Path] | None,
     typer.Option(
         metavar="FILE",
-        help="Totals that were published, too: a table with labels and totals of --totals-of; with --long, columns of "
-        "some axes, or of groups, and --value. Fits by gibbs use them. Repeatable.",
+        rich_help_panel=TOTALS,
+        help="A file of published totals: labels and totals, described by --totals-of; with --long, columns of some "
+        "axes, or of groups, and --value. Used by gibbs. Repeatable.",
     ),
 ]
 TotalRow = Annotated[
-    str | None, typer.Option(metavar="LABEL", help="The row of a wide table that holds totals.")
+    str | None,
+    typer.Option(metavar="LABEL", rich_help_panel=TOTALS, help="The row of a wide table that has totals."),
 ]
 TotalColumn = Annotated[
-    str | None, typer.Option(metavar="COLUMN", help="The column of a wide table that holds totals.")
+    str | None,
+    typer.Option(
+        metavar="COLUMN", rich_help_panel=TOTALS, help="The column of a wide table that has totals."
+    ),
 ]
 TotalsOf = Annotated[
     list[str] | None,
     typer.Option(
         metavar="WHAT",
-        help="What totals are of: rows, columns, both, table (one sum of all), or a file of groups, with columns of "
-        "labels and of the group of each. One for all --totals, or one for each, in their order. With --long: files "
+        rich_help_panel=TOTALS,
+        help="The subject of the totals: rows, columns, both, table (one grand total), or a file of groups, with the "
+        "label and the group of each member. Give one for all --totals, or one for each, in order. With --long: files "
         "of groups, in any order.",
     ),
 ]
@@ -43,22 +51,27 @@ TotalsMechanism = Annotated[
     list[str] | None,
     typer.Option(
         metavar="MECHANISM",
-        help="What was done to totals: exact [default], or a mechanism with its options in one text, such as "
-        "'random-rounding --base 3'. One for all totals, or one for each --totals, in their order.",
+        rich_help_panel=TOTALS,
+        help="What was done to the totals: exact [default], or a mechanism with its options in one text, such as "
+        "'random-rounding --base 3'. Give one for all totals, or one for each --totals, in order.",
     ),
 ]
 TotalsInTable = Annotated[
     str | None,
     typer.Option(
         metavar="use|drop|none",
-        help="Rows, columns or levels of the table that are totals, which is refused otherwise: use them as known "
-        "totals, drop them, or none of them is a total.",
+        rich_help_panel=TOTALS,
+        help="For a table with rows, columns or levels that look like totals: use them as known totals, drop them, or "
+        "read them as counts (none). Such a table is refused without this option.",
     ),
 ]
 TotalWords = Annotated[
     list[str] | None,
     typer.Option(
-        "--total", metavar="WORD", help="A name of totals, in addition to Total, All and others; repeatable."
+        "--total",
+        metavar="WORD",
+        rich_help_panel=TOTALS,
+        help="A name of totals, in addition to Total, All and the like. Repeatable.",
     ),
 ]
 WORDS = ("rows", "columns", "both", "table")
