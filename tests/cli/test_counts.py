@@ -83,7 +83,7 @@ def test_sums_are_those_of_the_fit_in_every_kind_of_file(here):
         pd.testing.assert_frame_equal(read(name), expected, check_dtype=False)
     found = json.loads(run(*options, "-o", "j.csv", "--json").stdout)
     assert [row["upper"] for row in found["counts"]] == expected["upper"].tolist()
-    assert found["state"] == "unchecked"
+    assert found["state"] == "not checked"
     assert run(*options, "-o", "q.csv", "--quiet").stdout == ""
     assert run(*options[:4], "--sums", "", "-o", "one.csv").stdout.startswith(
         "Wrote one.csv: 1 sums, 1 of them"

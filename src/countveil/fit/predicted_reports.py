@@ -10,7 +10,7 @@ from countveil.data.provenance import Made, Report, made_of
 from countveil.laws.noise import AnyMechanismNoise
 from countveil.laws.noise.laws import law_of
 from countveil.laws.noise.report_chances import report_chances
-from countveil.privacy.mechanisms import Interval, Mechanism, RandomisedResponse
+from countveil.privacy.mechanisms import Interval, Mechanism
 
 
 def report_of(data: Observations, place: int) -> Report:
@@ -27,11 +27,8 @@ def report_of(data: Observations, place: int) -> Report:
 
 
 def checkable(found: Report) -> Report:
-    """The same without reports that a model cannot simulate.
-
-    Nothing states how ranges of counts were chosen, and models draw counts that randomised response does not take.
-    """
-    others = np.array([isinstance(each, Interval | RandomisedResponse) for each in found.mechanisms])
+    """The same without reports that a model cannot simulate: nothing states how ranges of counts were chosen."""
+    others = np.array([isinstance(each, Interval) for each in found.mechanisms])
     return found._replace(seen=found.seen & ~others[found.number]) if others.any() else found
 
 

@@ -151,7 +151,7 @@ CASES = {
     ),
     "flips": (
         m.RandomisedResponse(0.2),
-        lambda r, y: np.where(y > 1, -np.inf, np.log(np.where(y == r, 0.8, 0.2))),
+        lambda r, y: np.where(y > 63, -np.inf, np.log(np.where((y > 0) == r, 0.8, 0.2))),
         [0, 1],
     ),
     "table": (m.Table(KEYS), lambda r, y: column(r, y, KEYS), [0, 7, 20]),

@@ -23,7 +23,7 @@ from countveil.laws.noise.coarse import (
     TopCodingLaw,
 )
 from countveil.laws.noise.report_law import MOST, ReportLaw
-from countveil.laws.noise.table import TableLaw
+from countveil.laws.noise.table import ResponseLaw, TableLaw
 from countveil.laws.noise.thresholded import ThresholdedLaw
 from countveil.privacy.mechanisms import Mechanism
 
@@ -40,11 +40,6 @@ def _composed(spec: Any) -> ComposedLaw:
     return ComposedLaw(cast(list[CoarseLaw], steps))
 
 
-def flips(probability: float) -> NDArray[np.float64]:
-    """P(report | count) of counts of 0 and 1 that are flipped with a probability."""
-    return np.array([[1.0 - probability, probability], [probability, 1.0 - probability]])
-
-
 LAWS: dict[str, Callable[[Any], ReportLaw]] = {
     "two-sided geometric": lambda spec: GeometricLaw(float(spec.alpha)),
     "discrete Gaussian": lambda spec: DiscreteGaussianLaw(float(spec.sigma)),
@@ -58,7 +53,7 @@ LAWS: dict[str, Callable[[Any], ReportLaw]] = {
     "top-coding": lambda spec: TopCodingLaw(spec.above),
     "composed": _composed,
     "thresholded noise": _thresholded,
-    "randomised response": lambda spec: TableLaw(flips(float(spec.probability))),
+    "randomised response": lambda spec: ResponseLaw(float(spec.probability)),
     "table": lambda spec: TableLaw(np.array(spec.probabilities, dtype=np.float64)),
 }
 """By the mechanism's name."""

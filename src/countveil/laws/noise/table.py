@@ -9,6 +9,10 @@ from countveil.laws.noise.pieces import Pieces, pieces
 from countveil.laws.noise.report_law import Counts, Flags, Floats, ReportLaw, log, whole_numbers
 
 
+MANY = 63
+"""A count that no rate of a yes or no exceeds in practice: kernels that are not log-concave need an end."""
+
+
 class TableLaw(ReportLaw):
     """P(report = r | count = y) = probabilities[y, r]; counts beyond the last row do not occur."""
 
@@ -69,3 +73,20 @@ class TableLaw(ReportLaw):
             )
         sums = self.probabilities.cumsum(axis=1)[:, :-1]
         return (rng.random(counts.shape)[..., None] >= sums[counts]).sum(axis=-1).astype(np.float64)
+
+
+class ResponseLaw(TableLaw):
+    """A yes or no, flipped with a probability: yes if the count is 1 or more (Zhou 2015, the Bernoulli-Poisson link).
+
+    P(yes | rate) = 1 - exp(-rate), so that reports of all rates have probabilities that sum to 1. If counts above 1
+    were impossible, the law of a report would lose their mass, and large rates with it.
+    """
+
+    def __init__(self, probability: float) -> None:
+        rows = np.full((MANY + 1, 2), [probability, 1.0 - probability])
+        rows[0] = rows[0, ::-1]
+        super().__init__(rows)
+
+    def draw(self, counts: Counts, rng: np.random.Generator) -> Floats:
+        """Flipped."""
+        return super().draw(np.minimum(counts, MANY), rng)

@@ -11,12 +11,12 @@ from countveil.privacy.mechanisms.elsewhere import Elsewhere
 
 @dataclass(frozen=True, repr=False)
 class RandomisedResponse(Elsewhere):
-    """A count of 0 or 1 that was flipped with a stated probability, as edges of a network are.
+    """A yes (1) or no (0) that was flipped with a stated probability, as edges of a network are.
 
-        P(report = count) = 1 - probability,   P(report = 1 - count) = probability
+        P(report = 1 | count >= 1) = P(report = 0 | count = 0) = 1 - probability
 
-    Counts above 1 do not occur under it, so a Poisson count is one that is known to be 0 or 1. ``keeping(epsilon)`` has
-    the probability 1 / (1 + e^epsilon). Raises TypeError if ``probability`` is not a number, ValueError unless it lies
+    The answer is yes if the count is 1 or more: a network that has edges only hides how often two actors met, and the
+    probability of an edge is 1 - exp(-rate). ``keeping(epsilon)`` has the probability 1 / (1 + e^epsilon). Raises TypeError if ``probability`` is not a number, ValueError unless it lies
     between 0 and 1/2. Source: Warner (1965).
     """
 
@@ -48,7 +48,7 @@ class RandomisedResponse(Elsewhere):
         """What was done to a count, and what that protects."""
         ratio = rounded_up((1 - self.probability) / self.probability)
         return (
-            f"A count of 0 or 1 was flipped with probability {short(self.probability)}; larger counts do not occur. No "
-            f"conclusion drawn from one report becomes more than {ratio} times as likely under a count of 0 as under a "
-            f"count of 1 (epsilon is {rounded_up(self.epsilon)}), and epsilon adds up over the counts of a person."
+            f"Whether the count is above 0, a yes or no, was flipped with probability {short(self.probability)}. No "
+            f"conclusion drawn from one report becomes more than {ratio} times as likely under a yes as under a no "
+            f"(epsilon is {rounded_up(self.epsilon)}), and epsilon adds up over the answers of a person."
         )
