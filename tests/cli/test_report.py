@@ -66,7 +66,7 @@ def test_a_release_with_labels_in_another_order_is_refused(here):
 
 
 def test_what_cannot_be_reported_is_refused_in_one_line(here):
-    assert "output must end in .html, got fit.pdf" in fails("report", "fit.nc", "-o", "fit.pdf")
+    assert "output must end in .html or .htm, got fit.pdf" in fails("report", "fit.nc", "-o", "fit.pdf")
     said = fails("report", "fit.nc", "-o", "a.html", "--forecast", "2")
     assert "forecast must be 0 for a TopicModel, which has no time steps, got 2" in said
     assert "no fit at none.nc" in fails("report", "none.nc", "-o", "a.html")

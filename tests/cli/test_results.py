@@ -18,8 +18,8 @@ from countveil.study.audit import Finding
 from tests.commands import ASKED, SHORT, fails, privatized, run
 
 RESULTS = {
-    "audit", "checklist", "collect", "compare", "fit blocks", "fit dynamic", "fit tensor", "fit topics", "forecast",
-    "join", "plan", "plan-trend", "show", "study new", "study show", "study status",
+    "audit", "checklist", "collect", "compare", "counts", "fit blocks", "fit dynamic", "fit tensor", "fit topics",
+    "forecast", "join", "look", "plan", "plan-trend", "show", "study new", "study show", "study status",
 }  # fmt: skip
 NEITHER = {"demo", "demo communities", "receive", "study strings"}
 

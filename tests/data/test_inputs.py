@@ -122,7 +122,6 @@ def test_labels_of_a_csv_travel_to_the_posterior(tmp_path):
         ("2\n3\n1\n1 1 77.5\n", "a UCI bag of words"),
         ("2\n3\n1\n1 1 77 77\n", "a UCI bag of words"),
         ("2\n3\n1\n1 1\n", "a UCI bag of words"),
-        ("2 3 1\n1 1 77\n", "a UCI bag of words"),
         ("words\nof\nmine\n", "a UCI bag of words"),
         ("", "a UCI bag of words"),
     ],
