@@ -4,7 +4,6 @@ from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from countveil.laws.noise.additive import (
     AdditiveLaw,

@@ -8,7 +8,6 @@ from countveil.kernels.report_kernels import TABLE
 from countveil.laws.noise.pieces import Pieces, pieces
 from countveil.laws.noise.report_law import Counts, Flags, Floats, ReportLaw, log, whole_numbers
 
-
 MANY = 63
 """A count that no rate of a yes or no exceeds in practice: kernels that are not log-concave need an end."""
 
