@@ -329,7 +329,9 @@ def is_note(row: Sequence[Any], above: Sequence[Sequence[Any]], width: int) -> b
     ragged = (len(row) == 1 and width > 2) or (len(row) == 1 and width == 2 and len(cells[0]) > 40)
     padded = len(row) == width and len(full) == 1 and len(cells[0]) > LONG_LABEL
     if padded:
-        padded = len(cells[0]) > max((len(text_of(line[0])) for line in above if any(map(filled, line[1:]))), default=0)
+        padded = len(cells[0]) > max(
+            (len(text_of(line[0])) for line in above if any(map(filled, line[1:]))), default=0
+        )
     return width > 1 and (ragged or padded) and not is_numeric(cells[0])
 
 
@@ -337,7 +339,9 @@ def has_reports(cells: Sequence[str], above: Sequence[Sequence[Any]]) -> bool:
     """Whether a row has numbers, other than the year of a source, or what other rows have for a number."""
     further = [cell for cell in cells[1:] if cell]
     if any(map(is_numeric, further)):
-        return ":" not in cells[0] or not all(TIMES.fullmatch(cell) or not is_numeric(cell) for cell in further)
+        return ":" not in cells[0] or not all(
+            TIMES.fullmatch(cell) or not is_numeric(cell) for cell in further
+        )
     others = {text_of(cell) for line in above[1:] for cell in line[1:]}
     return bool(further) and all(cell in others for cell in further)
 
@@ -354,8 +358,18 @@ def check_headers(path: Path, rows: Sequence[Any], headers: Sequence[Sequence[An
             )
     names = [name for name in (last[1:] or last) if name]
     numbers = [name for name in names if is_numeric(name) and not TIMES.fullmatch(name)]
-    run = len(numbers) > 2 and all(map(str.isdigit, numbers)) and {int(b) - int(a) for a, b in pairwise(numbers)} == {1}
-    if not sure and len(headers) == 1 and 2 * len(numbers) > len(names) and not run and (last[0] or len(last) == 1):
+    run = (
+        len(numbers) > 2
+        and all(map(str.isdigit, numbers))
+        and {int(b) - int(a) for a, b in pairwise(numbers)} == {1}
+    )
+    if (
+        not sure
+        and len(headers) == 1
+        and 2 * len(numbers) >= len(names) > 0
+        and not run
+        and (last[0] or len(last) == 1)
+    ):
         raise ValueError(
             f"{path} must begin with names of columns, got {', '.join(map(repr, last[:4]))}: state --header-rows 0 if "
             "the first row is a record, or --header-rows 1 if these are names"
