@@ -120,8 +120,8 @@ def look_at(path: Path, stated: Format = NOTHING_STATED) -> Look:
     words, unread = words_of(body, form, value == VALUE)
     if unread:
         questions.append(
-            f"What is {', '.join(f'{text!r:.40}' for text in unread[:3])}? Correct it in the file, or name it by --absent "
-            "or --missing: the command below refuses it."
+            f"What is {', '.join(f'{text!r:.40}' for text in unread[:3])}? Correct it in the file, name it by --absent or "
+            "--missing, or its column by --row-labels: the command below refuses it."
         )
     for option, listed in (("--absent", words.absent), ("--missing", words.missing), ("--zero", words.zero)):
         options += [part for word in listed for part in (option, word)]
@@ -238,17 +238,25 @@ def words_of(columns: Sequence[Any], form: NumberFormat, official: bool) -> tupl
     unread: list[str] = []
     if official:
         return Words(), []
-    texts_ = dict.fromkeys(text_of(cell) for column in columns for cell in column if isinstance(cell, str))
-    for text in texts_:
-        try:
-            if kind_of(text, Words(), form) is not None:
-                continue
-        except ValueError:
-            pass
-        odd = any(map(str.isdigit, text)) or not text.isprintable()
-        kind = unread if odd else zero if text in ZERO else absent if text.casefold() in ABSENT else missing
-        kind.append(text)
-    return Words(tuple(absent), tuple(missing), tuple(zero)), unread
+    for column in columns:
+        cells = Counter(text_of(cell) for cell in column if isinstance(cell, str) and cell.strip())
+        words = [text for text in cells if not is_known(text, form)]
+        unusual = [word for word in words if word not in ZERO and word.casefold() not in ABSENT]
+        labels = len(unusual) > 1 and 2 * sum(cells[word] for word in unusual) > cells.total()
+        for text in words:
+            odd = text in unusual and (labels or any(map(str.isdigit, text)) or not text.isprintable())
+            known = zero if text in ZERO else absent if text not in unusual else missing
+            kind = unread if odd else known
+            kind += [] if text in kind else [text]
+    return Words(tuple(absent), tuple(word for word in missing if word not in unread), tuple(zero)), unread
+
+
+def is_known(text: str, form: NumberFormat) -> bool:
+    """Whether a text is a number, an interval, or nothing."""
+    try:
+        return kind_of(text, Words(), form) is not None
+    except ValueError:
+        return False
 
 
 def texts_of(columns: Sequence[Any]) -> set[str]:

@@ -4,6 +4,7 @@ import contextlib
 import csv
 import io
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -43,6 +44,7 @@ class Format(NamedTuple):
     decimal: str | None = None
     skip: int | None = None
     header_rows: int | None = None
+    sheet: str | None = None
 
 
 NOTHING_STATED = Format()
@@ -100,7 +102,7 @@ def read_text_table(path: Path, stated: Format = NOTHING_STATED, header: bool = 
     """
     sheets: tuple[str, ...] = ()
     if path.suffix.lower() == ".xlsx":
-        rows, sheets = rows_of_workbook(path)
+        rows, sheets = rows_of_workbook(path, stated.sheet)
         separator = encoding = None
     else:
         text, encoding = decoded(path, stated.encoding)
@@ -210,8 +212,12 @@ def find_separator(text: str, ending: str) -> str:
     return chosen
 
 
-def rows_of_workbook(path: Path) -> tuple[list[list[Any]], tuple[str, ...]]:
-    """(the cells of the first sheet that has any, names of the sheets that have, that one first)."""
+def rows_of_workbook(path: Path, wanted: str | None = None) -> tuple[list[list[Any]], tuple[str, ...]]:
+    """(the cells of a sheet, by default the first one that has any, names of the sheets that have, that one first).
+
+    Raises:
+        ValueError: no such sheet, or a first one without numbers before others that have some.
+    """
     try:
         from openpyxl import load_workbook
     except ImportError as error:
@@ -235,7 +241,20 @@ def rows_of_workbook(path: Path) -> tuple[list[list[Any]], tuple[str, ...]]:
         book.close()
     if not sheets:
         raise ValueError(f"{path} must hold a table, got no cells")
-    return next(iter(sheets.values())), tuple(sheets)
+    if wanted is not None and wanted not in sheets:
+        raise ValueError(f"--sheet must be one of {', '.join(map(repr, sheets))}, got {wanted!r:.60}")
+    read = next(iter(sheets)) if wanted is None else wanted
+    numeric = [
+        name
+        for name, rows in sheets.items()
+        if any(isinstance(cell, int | float) for row in rows for cell in row)
+    ]
+    if wanted is None and numeric and read not in numeric:
+        raise ValueError(
+            f"{path} must have its table in the first sheet, got {read!r:.60} without numbers: state --sheet "
+            f"{shlex.quote(numeric[0])}"
+        )
+    return sheets[read], (read, *(name for name in sheets if name != read))
 
 
 def cell_of(value: Any) -> Any:

@@ -197,7 +197,7 @@ def summed_parts(values: np.ndarray, labels: Sequence[str] | None) -> dict[int, 
             taken_rows |= {place, *parts}
             row = values[place]
             evidence += float(np.log(row + 1.0).sum()) - log(4.0 * n)
-    sure = evidence > SURE or (len(taken_rows) == n and len(found) > 1)
+    sure = evidence > SURE or (len(taken_rows) >= n - 1 and len(found) > 1)
     return found if sure else {place: k for place, k in found.items() if place in by_label}
 
 
