@@ -206,7 +206,7 @@ def test_labels_in_the_first_row_of_a_group_only_are_no_totals(tmp_path):
         lambda: read_protected(path, row_labels="area,age"),
         lambda: read_long(path, ["area", "age"], "n"),
     ):
-        with pytest.raises(ValueError, match="label in every row of column 'area'.*as in pivot tables"):
+        with pytest.raises(ValueError, match=r"label in every row of column 'area'.*as in pivot tables"):
             read()
     path.write_text("area,age,n\nA,young,5\nA,old,7\n,,12\nB,young,8\nB,old,9\n,young,13\n,old,16\n")
     assert len(read_long(path, ["area", "age"], "n").frame) == 7

@@ -200,7 +200,7 @@ def test_a_header_row_that_occurs_again_is_refused(tmp_path):
 def test_a_header_of_numbers_may_be_a_record(tmp_path, first):
     path = tmp_path / "t.csv"
     path.write_text(f"{first}\nB,12,27\n")
-    with pytest.raises(ValueError, match="state --header-rows 0 if .*, or --header-rows 1 if"):
+    with pytest.raises(ValueError, match=r"state --header-rows 0 if .*, or --header-rows 1 if"):
         read_text_table(path)
     assert len(read_text_table(path, Format(header_rows=0)).rows) == 2
     assert read_text_table(path, Format(header_rows=1)).names == first.split(",")

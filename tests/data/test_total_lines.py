@@ -121,7 +121,8 @@ def test_totals_of_neighbours_are_totals(last):
     ]
     assert str(lines[0]) == "'N' (the sum of 2 others)"
     assert (lines[2].label, lines[2].is_partial) == (last, False)
-    values = np.array(SUBTOTALS[:-1], dtype=float) + [[0, 0], [0, 0], [1, 0], [0, 0], [0, 0], [0, 1]]
+    values = np.array(SUBTOTALS[:-1], dtype=float)
+    values[[2, 5], [0, 1]] += 1
     assert total_lines(values, list("abNcdS")) == []
 
 

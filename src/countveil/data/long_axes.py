@@ -129,7 +129,8 @@ def column_filled_once(columns: Mapping[str, list[str]], axes: Sequence[str]) ->
         column = columns[axis]
         if not column or not column[0] or all(column) or len(axes) < 2:
             continue
-        filled, groups = [], set()
+        filled: list[str] = []
+        groups: set[str] = set()
         for cell in column:
             filled.append(cell or filled[-1])
             groups |= set() if cell else {filled[-1]}

@@ -1,7 +1,6 @@
 """What a table looks like before anything is decided about it, and the command that would import it."""
 
 import math
-import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +14,6 @@ from countveil.data.cell_texts import NumberFormat, number_format
 from countveil.data.lattices import Lattice, lattice_of
 from countveil.data.long_axes import EXPOSURES, SIGMAS, key_column, long_axes
 from countveil.data.protected_files import (
-    Columns,
     LongTable,
     ProtectedTable,
     check_filled_down,
@@ -120,8 +118,8 @@ def look_at(path: Path, stated: Format = NOTHING_STATED) -> Look:
     words, unread = words_of(body, form, value == VALUE)
     if unread:
         questions.append(
-            f"What is {', '.join(f'{text!r:.40}' for text in unread[:3])}? Correct it in the file, name it by --absent or "
-            "--missing, or its column by --row-labels: the command below refuses it."
+            f"What is {', '.join(f'{text!r:.40}' for text in unread[:3])}? Correct it in the file, name it by --absent "
+            "or --missing, or its column by --row-labels: the command below refuses it."
         )
     for option, listed in (("--absent", words.absent), ("--missing", words.missing), ("--zero", words.zero)):
         options += [part for word in listed for part in (option, word)]
@@ -135,7 +133,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED) -> Look:
                 )
         if len(set(zip(*(columns[axis] for axis in axes), strict=True))) < len(columns[value]):
             questions.append(
-                f"Some rows have the same {' and '.join(axes)}: the command below refuses them. Is another column an axis?"
+                f"Some rows have the same {' and '.join(axes)}: the command refuses them. Is another column an axis?"
             )
         long = read_long(path, axes, value, words, status=status, stated=stated)
         cells, shown = long.cells, long.frame[value].to_numpy()
@@ -170,8 +168,8 @@ def look_at(path: Path, stated: Format = NOTHING_STATED) -> Look:
             for part in ("--missing", word)
         ]
         questions.append(
-            f"{', '.join(repr(word) if word else 'Empty cells' for word in list(hidden)[:3])} beside counts of 1: never "
-            "reported (--missing), or hidden for another reason than their size?"
+            f"{shown_words(hidden)} beside counts of 1: never reported (--missing), or hidden for another reason than "
+            "their size?"
         )
         hidden = Counter()
     asked, protection = suggested(
@@ -179,7 +177,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED) -> Look:
     )
     if words.zero and (counts == 0).any() and value != VALUE and "0" in texts_of(body):
         questions.append(
-            f"Is {words.zero[0]!r} a zero, though 0 is there as well? If it is hidden, name it by --absent."
+            f"Is {words.zero[0]!r} a zero, though 0 is there as well? If hidden, name it by --absent."
         )
     if "SIGMA" in protection:
         protection = with_sigma(
@@ -303,6 +301,11 @@ def with_sigma(options: list[str], others: Sequence[str], shown: np.ndarray, n_a
     return [sigma if part == "SIGMA" else part for part in options]
 
 
+def shown_words(words: Counter[str]) -> str:
+    """Some words of cells, for a question."""
+    return ", ".join(repr(word) if word else "Empty cells" for word in list(words)[:SOME])
+
+
 def suggested(
     shown: np.ndarray,
     hidden: Counter[str],
@@ -329,7 +332,7 @@ def suggested(
         if lattice.offset and not how:
             rounding[-1] = str(math.gcd(lattice.step, lattice.offset))
     if hidden:
-        words = ", ".join(repr(word) if word else "Empty cells" for word in list(hidden)[:3])
+        words = shown_words(hidden)
         first = "1" if (shown == 0).any() else "0"
         below = least if least == 11 else max(each for each in BELOW if each <= max(least, 2))
         if lattice is not None:  # the smallest count that is rounded to the smallest number

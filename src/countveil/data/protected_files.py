@@ -347,8 +347,8 @@ def check_wide(path: Path, given: Columns, places: Sequence[int], rest: Sequence
         long = shlex.join(["--long", ",".join(axes), "--value", value])
         reports = f" and {', '.join(map(repr, further[:3]))} beside it" if further else ""
         raise ValueError(
-            f"{path} looks like a table with a row for each cell, with reports in {value!r:.60}{reports}: state {long}, "
-            f"or {wide} if all other columns are counts"
+            f"{path} looks like a table with a row for each cell, with reports in {value!r:.60}{reports}: state "
+            f"{long}, or {wide} if all other columns are counts"
         )
     key = key_column(named_texts(given, rest))
     if key is not None:

@@ -108,7 +108,9 @@ def total_lines(values: Any, labels: Sequence[str] | None, words: Sequence[str] 
     of_parts: dict[int, str] = {}
     if not sp.issparse(values) and places.size - len(of_all) <= MOST_LINES:
         left = np.delete(places, of_all)
-        parts = summed_parts(values[left], None if labels is None else [labels[place] for place in left])
+        parts = summed_parts(
+            values[left], None if labels is None else [labels[place] for place in left.tolist()]
+        )
         of_parts = {int(left[place]): f"{n} others" for place, n in parts.items()}
         if of_parts and not of_all:  # the grand total of what has subtotals
             kept = np.setdiff1d(left, list(of_parts))
