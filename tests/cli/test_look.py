@@ -132,6 +132,10 @@ def test_negative_numbers_of_several_kinds_are_noise(here, cells):
 def test_labels_among_the_cells_do_not_become_words(here):
     (here / "t.csv").write_text("r,a,b\n2019,,\nA,5,13\nB,12,27\n2020,,\nA,6,1\nB,2,3\n")
     assert "--missing A" not in run("look", "t.csv").stdout
+    (here / "t.csv").write_text(",region,a,b\n0,A,1,3\n1,B,2,8\n2,C,6,7\n")
+    assert "-o t.npz --mechanism" in run("look", "t.csv").stdout
+    (here / "t.csv").write_text("r,yes,a\nA,True,1\nB,False,2\n")
+    assert "-o t.npz --mechanism" in run("look", "t.csv").stdout
 
 
 def test_rows_of_one_cell_and_further_reports_are_asked_for(here):

@@ -35,6 +35,7 @@ ABSENT = frozenset(
     )
 )
 """What usually stands for a count that was hidden because of what it is, in lower case."""
+TRUTHS = frozenset(("true", "false", "yes", "no"))
 ZERO = frozenset(("-", "–", "—"))
 BELOW = (2, 3, 4, 5, 6, 7, 8, 10, 20, 30, 50, 100)
 """Below which agencies hide counts."""
@@ -100,12 +101,16 @@ def look_at(path: Path, stated: Format = NOTHING_STATED) -> Look:
             options += ["--status", status]
     else:
         row_labels = label_columns(columns, given.names or [], label_places(path, given, None, ()))
-        options += [] if row_labels is None else ["--row-labels", row_labels]
+        if row_labels is not None:
+            options += ["--row-labels", row_labels]
+            questions.append(
+                f"Are {row_labels} labels? A column that has counts is to be left out of --row-labels."
+            )
         labels = label_places(path, given, row_labels, ())
         body = [column for place, column in enumerate(given.columns) if place not in labels]
     try:
         form = number_format(
-            {text_of(cell) for column in body for cell in column if isinstance(cell, str)},
+            dict.fromkeys(text_of(cell) for column in body for cell in column if isinstance(cell, str)),
             stated.thousands, stated.decimal, given.separator,
         )  # fmt: skip
     except ValueError as error:
@@ -221,7 +226,7 @@ def label_columns(columns: dict[str, list[str]], names: Sequence[str], places: S
         or (
             is_all_text(cells)
             and len(set(cells)) > 1
-            and not {cell.casefold() for cell in cells} <= ABSENT | ZERO
+            and not {cell.casefold() for cell in cells} <= ABSENT | ZERO | TRUTHS
         )
     ]
     wanted = [name for name in names if name in (*labels, *further)]
@@ -240,9 +245,12 @@ def words_of(columns: Sequence[Any], form: NumberFormat, official: bool) -> tupl
         cells = Counter(text_of(cell) for cell in column if isinstance(cell, str) and cell.strip())
         words = [text for text in cells if not is_known(text, form)]
         unusual = [word for word in words if word not in ZERO and word.casefold() not in ABSENT]
-        labels = len(unusual) > 1 and 2 * sum(cells[word] for word in unusual) > cells.total()
+        spelt = [word for word in words if any(map(str.isalpha, word))]
+        labels = len(spelt) > 1 and unusual and 2 * sum(cells[word] for word in spelt) > cells.total()
         for text in words:
-            odd = text in unusual and (labels or any(map(str.isdigit, text)) or not text.isprintable())
+            odd = (labels and text in spelt) or (
+                text in unusual and (any(map(str.isdigit, text)) or not text.isprintable())
+            )
             known = zero if text in ZERO else absent if text not in unusual else missing
             kind = unread if odd else known
             kind += [] if text in kind else [text]
