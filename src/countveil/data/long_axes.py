@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 
 from countveil.data.cell_kinds import BLANK
 from countveil.data.cell_texts import NumberFormat, interval_of
@@ -31,6 +32,7 @@ AXES = re.compile(
     r"|area|tract|ward|zone|country|place|group)([\W_]?(group|band|code|years))?",
     re.IGNORECASE,
 )
+MOST_COLUMNS = 50  # of a long table, and before which codes of records are
 MOST_MEASURES = 4  # beside numbers that name cells; a table with more has a row for each record
 
 
@@ -42,7 +44,7 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
     """
     names = list(columns)
     n = len(columns[names[0]]) if names else 0
-    if len(names) < 3:
+    if not 3 <= len(names) <= MOST_COLUMNS:
         return [], None, []
     values = [name for name in names if name.casefold() in VALUES and is_of_numbers(columns[name], True)]
     coded = [
@@ -141,7 +143,7 @@ def column_filled_once(columns: Mapping[str, list[str]], axes: Sequence[str]) ->
 
 def key_column(columns: Mapping[str, list[str]]) -> str | None:
     """A column of numbers that is no count: years by its name, codes that all differ, or a first one of years."""
-    for place, (name, cells) in enumerate(columns.items()):
+    for place, (name, cells) in enumerate(islice(columns.items(), MOST_COLUMNS)):
         whole = len(cells) > 1 and all(cell.isdigit() for cell in cells)
         years = whole and all(len(cell) == 4 and 1800 <= int(cell) <= 2100 for cell in cells)
         differ = len(set(cells)) == len(cells)

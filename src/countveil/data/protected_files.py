@@ -15,7 +15,7 @@ from countveil.common.extras import install
 from countveil.data.array_files import check_npy
 from countveil.data.cell_kinds import BLANK, MASKED, NO_WORDS, Cells, Words, read_cells
 from countveil.data.io import UNREADABLE, read_counts
-from countveil.data.long_axes import are_intervals, column_filled_once, key_column, long_axes
+from countveil.data.long_axes import MOST_COLUMNS, are_intervals, column_filled_once, key_column, long_axes
 from countveil.data.published_formats import (
     STATUSES,
     VALUE,
@@ -339,8 +339,9 @@ def check_filled_down(path: Path, columns: Mapping[str, list[str]], axes: Sequen
 
 def check_wide(path: Path, given: Columns, places: Sequence[int], rest: Sequence[int]) -> None:
     """Refuse a table with a row for each cell, and a column of labels among the counts; raises ValueError."""
-    columns = named_texts(given)
-    axes, value, further = long_axes(columns)
+    n_columns = len(given.names or [])
+    columns = named_texts(given, range(min(n_columns, MOST_COLUMNS)))
+    axes, value, further = long_axes(columns) if n_columns <= MOST_COLUMNS else ([], None, [])
     if value is not None and len(axes) > 1:
         check_filled_down(path, columns, axes)
         wide = shlex.join(["--row-labels", ",".join(axes)])
@@ -350,7 +351,7 @@ def check_wide(path: Path, given: Columns, places: Sequence[int], rest: Sequence
             f"{path} looks like a table with a row for each cell, with reports in {value!r:.60}{reports}: state "
             f"{long}, or {wide} if all other columns are counts"
         )
-    key = key_column(named_texts(given, rest))
+    key = key_column(named_texts(given, rest[:MOST_COLUMNS]))
     if key is not None:
         names = [name for name in (given.names or []) if name]
         labels = [name for name in names if name == key or (given.names or []).index(name) in places]
