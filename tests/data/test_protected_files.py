@@ -228,3 +228,13 @@ def test_a_status_stands_for_a_number_that_is_not_there(tmp_path):
     assert found.flags == {"E": 1}
     with pytest.raises(ValueError, match=r"got 'x' in row 2"):
         read_long(path, ["GEO", "day"], "VALUE", status="STATUS")
+
+
+def test_years_and_codes_that_no_option_names(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(",id,a\nA,7,3\nB,9,4\n")
+    with pytest.raises(ValueError, match="give the first column a name"):
+        read_protected(path)
+    path.write_text("2021,3\n2020,4\n")
+    with pytest.raises(ValueError, match="add a row of names, and state --row-labels"):
+        read_protected(path, header=False)

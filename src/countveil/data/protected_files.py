@@ -357,6 +357,11 @@ def check_wide(path: Path, given: Columns, places: Sequence[int], rest: Sequence
         labels = [name for name in names if name == key or (given.names or []).index(name) in places]
         labels += [name for name in names if name not in labels and is_all_text(columns.get(name, []))]
         labels.sort(key=names.index)
+        if any(not (given.names or [])[place] for place in places):
+            raise ValueError(
+                f"{path} must have counts in its columns, got {key!r:.60}, which looks like labels: give the first "
+                "column a name, and name both by --row-labels; or rename it if it has counts"
+            )
         others = [name for name in labels if name != key]
         remedy = (
             f", or {shlex.join(['--row-labels', ','.join(others)])} if they are counts"
