@@ -84,3 +84,79 @@ def test_codes_sigmas_populations_and_zeros_are_in_the_command_that_works(here, 
     command = json.loads(run("look", "t.csv", "--json").stdout)["command"]
     assert command == f"countveil import t.csv -o t.npz {options}"
     run(*shlex.split(command)[1:])
+
+
+@pytest.mark.parametrize("cell", ["12a", "12*", "5 [2]", "(5)", "$5", "1 23", '"few\nonly"'])
+def test_what_may_be_a_number_is_asked_for_and_refused(here, cell):
+    (here / "t.csv").write_text(f"r,a,b\nA,{cell},13\nB,12,27\nC,22,9\n")
+    found = json.loads(run("look", "t.csv", "--json").stdout)
+    assert any("the command below refuses it" in question for question in found["questions"])
+    assert "--missing" not in found["command"]
+    assert "must hold numbers" in fails(*shlex.split(found["command"])[1:])
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (
+            "r,a,b\nA,[c],13\nB,12,27\nC,22,9\n",
+            "--absent '[c]' --mechanism suppression --below 8 --hides-zero",
+        ),
+        ("r,a,b\nA,-,13\nB,12,-\nC,0,5\n", "--zero - --mechanism interval --lower 0 --upper inf"),
+        ("r,a,b\nA,,13\nB,12,1\nC,0,5\n", "--missing '' --mechanism interval --lower 0 --upper inf"),
+        ("r,a,b\nA,x,13\nB,12,1\nC,0,5\n", "--missing x --mechanism interval --lower 0 --upper inf"),
+        ("id,r,a,b\n7,A,4,13\n9,B,12,1\n", "--row-labels id,r --mechanism interval --lower 0 --upper inf"),
+        (
+            "land,page_id,date,noisy_views\nA,77,2022-01-01,9\nB,77,2022-01-01,4\nA,77,2022-01-02,1\n",
+            "--long land,date --value noisy_views --mechanism interval --lower 0 --upper inf",
+        ),
+        (
+            "area,sex,n\nA,M,1234\nA,F,2345\nB,M,x\nB,F,3456\n",
+            "--absent x --long area,sex --value n --mechanism suppression --below 100 --hides-zero",
+        ),
+    ],
+)
+def test_commands_work_as_they_are_printed(here, text, options):
+    (here / "t.csv").write_text(text)
+    command = json.loads(run("look", "t.csv", "--json").stdout)["command"]
+    assert command == f"countveil import t.csv -o t.npz {options}"
+    run(*shlex.split(command)[1:])
+
+
+@pytest.mark.parametrize("cells", [(-1, -2, 3, 4), (-1, 2, 3, 4), (-1, -9, -9, 4)])
+def test_negative_numbers_of_several_kinds_are_noise(here, cells):
+    (here / "t.csv").write_text("r,a,b\nA,{},{}\nB,{},{}\n".format(*cells))
+    assert run("look", "t.csv").stdout.strip().endswith("-o t.npz --mechanism gaussian --sigma SIGMA")
+
+
+def test_labels_among_the_cells_do_not_become_words(here):
+    (here / "t.csv").write_text("r,a,b\n2019,,\nA,5,13\nB,12,27\n2020,,\nA,6,1\nB,2,3\n")
+    assert "--missing A" not in run("look", "t.csv").stdout
+    (here / "t.csv").write_text(",region,a,b\n0,A,1,3\n1,B,2,8\n2,C,6,7\n")
+    assert "-o t.npz --mechanism" in run("look", "t.csv").stdout
+    (here / "t.csv").write_text("r,yes,a\nA,True,1\nB,False,2\n")
+    assert "-o t.npz --mechanism" in run("look", "t.csv").stdout
+
+
+def test_rows_of_one_cell_and_further_reports_are_asked_for(here):
+    (here / "t.csv").write_text("area,age,count,cases\nA,x,5,1\nA,y,6,2\nB,x,9,1\nB,y,1,3\nB,y,1,4\n")
+    found = json.loads(run("look", "t.csv", "--json").stdout)
+    assert found["long"] == ["area", "age"]
+    assert "'cases' may be reports as well" in found["questions"][0]
+    assert found["questions"][1].startswith("Some rows have the same area and age")
+    assert "each cell once" in fails(*shlex.split(found["command"])[1:])
+
+
+def test_a_workbook_with_a_cover_is_read_by_the_name_of_its_sheet(here):
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["Contents", "Page"])
+    sheet = book.create_sheet("Table 1")
+    for row in (["region", "flu"], ["A", 5], ["B", 7]):
+        sheet.append(row)
+    book.save("t.xlsx")
+    assert "'Sheet' without numbers: state --sheet 'Table 1'" in fails("look", "t.xlsx")
+    assert "--sheet must be one of 'Sheet', 'Table 1'" in fails("look", "t.xlsx", "--sheet", "no")
+    found = json.loads(run("look", "t.xlsx", "--sheet", "Table 1", "--json").stdout)
+    assert "--sheet 'Table 1'" in found["command"]
+    assert "sheet 'Table 1', 1 more not read" in run(*shlex.split(found["command"])[1:]).stdout

@@ -75,7 +75,7 @@ def test_wonder_has_its_totals_as_known_totals(here):
     dropped, _ = imported(*WONDER_LONG, "--totals-in-table", "drop")
     np.testing.assert_array_equal(dropped.reports, release.reports)
     assert dropped.totals is None
-    assert "is read with --long and --value" in refused(*WONDER)
+    assert "state --long 'County,Ten-Year Age Groups' --value Deaths" in refused(*WONDER)
 
 
 def test_eurostat_hides_what_is_confidential_and_masks_what_is_not_available(here):
@@ -305,3 +305,24 @@ def test_an_owner_is_refused_without_a_count(here):
     (here / "c.csv").write_text(renamed)
     said = fails("privatize", "c.csv", "-o", "r.npz", "--epsilon", "1", "--precision", "1")
     assert "row 'City' (the sum of the others)" in said
+
+
+def test_subtotals_are_dropped_and_no_totals_of_all(here):
+    Path("t.csv").write_text(
+        "r,a,b\nN1,10,13\nN2,12,27\nNorth,22,40\nS1,5,6\nS2,30,8\nSouth,35,14\nAll,57,54\n"
+    )
+    table = ("t.csv", "-o", "r.npz", *EXACT)
+    assert "'North' (the sum of 2 others), row 'South' (the sum of 2 others), row 'All'" in fails(
+        "import", *table
+    )
+    assert "must be of totals of all others, got 'North'" in fails(
+        "import", *table, "--totals-in-table", "use"
+    )
+    release, _ = run_import("t.csv", *EXACT, "--totals-in-table", "drop")
+    assert release.labels[0] == ("N1", "N2", "S1", "S2")
+
+
+def test_a_word_of_totals_that_names_nothing_is_warned_of(here):
+    Path("t.csv").write_text("r,a,b\nA,10,13\nB,12,27\n")
+    found = run("import", "t.csv", "-o", "r.npz", *EXACT, "--total", "Insgsamt")
+    assert "warning: no label is 'Insgsamt', which --total names" in found.output

@@ -152,8 +152,64 @@ def test_years_in_order_are_labels_and_other_numbers_are_not(tmp_path):
     path.write_text("when,a,b\n2001,3,4\n2002,5,6\n2005,7,8\n")
     found = read_protected(path)
     assert (found.row_labels, found.column_labels) == (["2001", "2002", "2005"], ["a", "b"])
-    path.write_text("a,b\n2001,4\n2005,6\n2002,8\n")
+    path.write_text("a,b\n3,2001\n4,2005\n6,2002\n")
     assert read_protected(path).row_labels is None
+
+
+@pytest.mark.parametrize(
+    ("text", "remedy", "labels"),
+    [
+        ("Year,a\n2021,3\n2020,4\n", "state --row-labels Year;", ["2021", "2020"]),
+        ("a,b\n2001,4\n2005,6\n2002,8\n", "state --row-labels a;", ["2001", "2005", "2002"]),
+        ("fips,a\n01001,3\n01003,4\n", "state --row-labels fips;", ["01001", "01003"]),
+        ("id,place,a\n7,Ada,3\n9,Bo,4\n", "--row-labels id,place, or --row-labels place", ["7 Ada", "9 Bo"]),
+    ],
+)
+def test_years_and_codes_are_no_counts(tmp_path, text, remedy, labels):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="which looks like labels") as refusal:
+        read_protected(path)
+    assert remedy in str(refusal.value)
+    columns = str(refusal.value).split("--row-labels ")[1].split(";")[0].removesuffix(", or ")
+    assert read_protected(path, row_labels=columns).row_labels == labels
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        (
+            "area,age,year,population,deaths\nA,0-4,2019,9,5\nA,5-9,2019,8,6\nB,0-4,2019,7,9\n",
+            "area,age deaths",
+        ),
+        ("county,age,n\n1001,15-24,5\n1001,25-34,7\n1003,15-24,3\n1003,25-34,9\n", "county,age n"),
+        ("week,area,n\n1,A,5\n1,B,7\n2,A,3\n2,B,9\n", "week,area n"),
+        ("region,year,n\nA,2019,2001\nA,2020,2003\nB,2019,2010\nB,2020,1999\n", "region,year n"),
+        ("year,region,flu,cold\n2019,A,1,3\n2019,B,2,7\n2020,A,2,4\n", "year,region flu"),
+    ],
+)
+def test_a_table_with_a_row_for_each_cell_is_not_read_as_one_of_records(tmp_path, text, options):
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    axes, value = options.split()
+    with pytest.raises(ValueError, match=f"state --long {axes} --value {value}, or --row-labels {axes} if"):
+        read_protected(path)
+    assert len(read_long(path, axes.split(","), value).frame) == text.count("\n") - 1
+    assert read_protected(path, row_labels=axes).row_labels is not None
+
+
+def test_labels_in_the_first_row_of_a_group_only_are_no_totals(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("area,age,n\nA,young,5\n,mid,7\n,old,9\nB,young,8\n,mid,9\n,old,6\n")
+    for read in (
+        lambda: read_protected(path),
+        lambda: read_protected(path, row_labels="area,age"),
+        lambda: read_long(path, ["area", "age"], "n"),
+    ):
+        with pytest.raises(ValueError, match=r"label in every row of column 'area'.*as in pivot tables"):
+            read()
+    path.write_text("area,age,n\nA,young,5\nA,old,7\n,,12\nB,young,8\nB,old,9\n,young,13\n,old,16\n")
+    assert len(read_long(path, ["area", "age"], "n").frame) == 7
 
 
 def test_several_columns_of_labels(tmp_path):
@@ -172,3 +228,13 @@ def test_a_status_stands_for_a_number_that_is_not_there(tmp_path):
     assert found.flags == {"E": 1}
     with pytest.raises(ValueError, match=r"got 'x' in row 2"):
         read_long(path, ["GEO", "day"], "VALUE", status="STATUS")
+
+
+def test_years_and_codes_that_no_option_names(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(",id,a\nA,7,3\nB,9,4\n")
+    with pytest.raises(ValueError, match="give the first column a name"):
+        read_protected(path)
+    path.write_text("2021,3\n2020,4\n")
+    with pytest.raises(ValueError, match="add a row of names, and state --row-labels"):
+        read_protected(path, header=False)

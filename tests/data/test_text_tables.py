@@ -175,3 +175,39 @@ def test_a_workbook_without_its_reader_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(ValueError, match=r"openpyxl, which is not installed: pip install '.\[tables\]'"):
         read_text_table(tmp_path / "t.xlsx")
+
+
+@pytest.mark.parametrize(
+    "last", ["*Isles,8,6", "Source water,8,6", "dataset,8,6", "†Wales,<5,*", "A" * 70 + ",,"]
+)
+def test_a_last_row_with_reports_is_a_record(tmp_path, last):
+    path = tmp_path / "t.csv"
+    path.write_text(f"region,a,b\n{'B' * 80},5,<5\nB,*,9\n{last}\n")
+    found = read_text_table(path)
+    assert (len(found.rows), found.layout.footer) == (3, ())
+    path.write_text("region,a\nA,5\nB,9\nSource: an office, 2020\n")
+    assert read_text_table(path).layout.footer == ("Source: an office 2020",)
+
+
+def test_a_header_row_that_occurs_again_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("region,2019,2020\nA,5,13\n\nregion,2019,2020\nB,7,8\n")
+    with pytest.raises(ValueError, match="header row once, got it again in row 4"):
+        read_text_table(path)
+
+
+@pytest.mark.parametrize("first", ["A,5,13", "2019,10,13", "0-4,5,*", "7,5,13"])
+def test_a_header_of_numbers_may_be_a_record(tmp_path, first):
+    path = tmp_path / "t.csv"
+    path.write_text(f"{first}\nB,12,27\n")
+    with pytest.raises(ValueError, match=r"state --header-rows 0 if .*, or --header-rows 1 if"):
+        read_text_table(path)
+    assert len(read_text_table(path, Format(header_rows=0)).rows) == 2
+    assert read_text_table(path, Format(header_rows=1)).names == first.split(",")
+
+
+@pytest.mark.parametrize("first", ["place,2019,2020", "age,1,2,3", ",7,9"])
+def test_years_and_numbers_in_order_are_names(tmp_path, first):
+    path = tmp_path / "t.csv"
+    path.write_text(f"{first}\nB{',12' * first.count(',')}\n")
+    assert read_text_table(path).names == first.split(",")

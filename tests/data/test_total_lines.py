@@ -107,3 +107,32 @@ def test_an_owner_is_refused_by_label_and_without_a_count(kind):
     with pytest.raises(ValueError, match=r"column 'number 9' \(the sum of the others\)"):
         refuse_totals("t.npy", kind(WITH_TOTAL.T), None, None)
     refuse_totals("t.npy", kind(COUNTS), None, None)
+
+
+SUBTOTALS = [[10, 13], [12, 27], [22, 40], [5, 6], [30, 8], [35, 14], [57, 54]]
+
+
+@pytest.mark.parametrize("last", ["All", "z"])
+def test_totals_of_neighbours_are_totals(last):
+    lines = total_lines(np.array(SUBTOTALS, dtype=float), ["a", "b", "N", "c", "d", "S", last])
+    assert [(line.label, line.named, line.is_partial) for line in lines[:2]] == [
+        ("N", False, True),
+        ("S", False, True),
+    ]
+    assert str(lines[0]) == "'N' (the sum of 2 others)"
+    assert (lines[2].label, lines[2].is_partial) == (last, False)
+    values = np.array(SUBTOTALS[:-1], dtype=float)
+    values[[2, 5], [0, 1]] += 1
+    assert total_lines(values, list("abNcdS")) == []
+
+
+def test_totals_of_parts_by_their_labels_are_totals():
+    values = np.array([[10, 12], [5, 9], [4, 7], [6, 5]], dtype=float)
+    lines = total_lines(values, ["North", "South", "North A", "North B"])
+    assert [str(line) for line in lines] == ["'North' (the sum of 2 others)"]
+    assert total_lines(values, ["w", "x", "y", "z"]) == []
+
+
+def test_small_counts_are_no_sums_of_neighbours():
+    counts = np.random.default_rng(1).poisson(2.0, size=(200, 5)).astype(float)
+    assert total_lines(counts, None) == []

@@ -46,6 +46,10 @@ class FileOptions(NamedTuple):
         int | None,
         typer.Option(min=0, max=4, help="Number of header rows [default: found].", rich_help_panel=TABLE),
     ] = None
+    sheet: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Sheet of a workbook [default: the first].", rich_help_panel=TABLE),
+    ] = None
 
     def read(self) -> "Format":
         """The format; raises ValueError for a separator that is none."""
@@ -58,7 +62,9 @@ class FileOptions(NamedTuple):
                 raise ValueError(
                     f"--separator must be {WORDS_OF_SEPARATORS}, or a character, got {separator!r:.40}"
                 )
-        return Format(separator, self.encoding, self.thousands, self.decimal, self.skip, self.header_rows)
+        return Format(
+            separator, self.encoding, self.thousands, self.decimal, self.skip, self.header_rows, self.sheet
+        )
 
 
 class CellOptions(NamedTuple):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from countveil.cli.mechanism_options import mechanism_in_text
+from countveil.cli.say import say
 from countveil.privacy.mechanisms import Mechanism
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from countveil.data.cell_kinds import Words
     from countveil.data.protected_files import LongTable, ProtectedTable
     from countveil.data.text_tables import Format
+    from countveil.data.total_lines import TotalLine
 
 TOTALS = "Totals"
 """The panel of help for them."""
@@ -197,6 +199,7 @@ class StatedTotals(NamedTuple):
         from countveil.data.margins import without_margins
         from countveil.data.total_lines import total_lines
 
+        self._warn_of_words([*(table.row_labels or []), *(table.column_labels or [])])
         if self.in_table == "none" or table.values.ndim != 2:
             return table, []
         values = table.values
@@ -209,6 +212,7 @@ class StatedTotals(NamedTuple):
             return table, []
         self._ask(path, lines, shows_counts)
         if self.in_table == "use":
+            self._check_use([*rows, *columns])
             if len(rows) > 1 or len(columns) > 1 or None in (table.row_labels, table.column_labels):
                 raise ValueError(
                     f"--totals-in-table use must come with one row and one column of totals at most, with names, got "
@@ -233,7 +237,10 @@ class StatedTotals(NamedTuple):
 
         from countveil.data.total_lines import split_levels, total_levels
 
-        if self.in_table == "none" or any(axis not in table.frame for axis in axes):
+        if any(axis not in table.frame for axis in axes):
+            return table, []
+        self._warn_of_words([name for axis in axes for name in table.frame[axis].unique()])
+        if self.in_table == "none":
             return table, []
         masked = table.masked
         values = np.where(masked, np.nan, table.frame[value].to_numpy())
@@ -244,6 +251,7 @@ class StatedTotals(NamedTuple):
         self._ask(path, said, shows_counts)
         if self.in_table == "drop":
             return table.part(split_levels(table.frame, axes, value, levels)[0]), []
+        self._check_use([line for lines in levels.values() for line in lines])
         mechanism: Any = self.mechanisms[0] if self.mechanisms else None
         kept, _ = split_levels(table.frame, axes, value, levels)
         _, tables = split_levels(table.frame[kept | ~masked], axes, value, levels)
@@ -262,6 +270,24 @@ class StatedTotals(NamedTuple):
             raise ValueError(
                 f"--totals-in-table use must come{how}, such as 'random-rounding --base 3', where counts are rounded "
                 f"or noisy, got totals: {said}"
+            )
+
+    def _warn_of_words(self, labels: Sequence[str]) -> None:
+        """Print words of --total that name nothing."""
+        from countveil.data.total_lines import parts_of
+
+        known = {part for label in labels for part in parts_of(str(label))}
+        unused = [word for word in self.words if word.strip().casefold() not in known]
+        if unused:
+            say(f"warning: no label is {', '.join(map(repr, unused))}, which --total names", err=True)
+
+    def _check_use(self, lines: Sequence["TotalLine"]) -> None:
+        """Refuse totals of some lines as totals of all; raises ValueError."""
+        partial = [str(line) for line in lines if line.is_partial]
+        if partial:
+            raise ValueError(
+                f"--totals-in-table use must be of totals of all others, got {', '.join(partial[:6])}: state "
+                "--totals-in-table drop, and give these totals by --totals and --totals-of with a file of groups"
             )
 
     def _for_each(self, given: tuple[Any, ...], default: Any) -> tuple[Any, ...]:

@@ -1,7 +1,6 @@
 """What a table looks like before anything is decided about it, and the command that would import it."""
 
 import math
-import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -10,38 +9,38 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from countveil.data.cell_kinds import BLANK, HIDDEN, INTERVAL, MASKED, Words, kind_of
+from countveil.data.cell_kinds import HIDDEN, INTERVAL, MASKED, Words, kind_of
 from countveil.data.cell_texts import NumberFormat, number_format
 from countveil.data.lattices import Lattice, lattice_of
+from countveil.data.long_axes import EXPOSURES, SIGMAS, key_column, long_axes
 from countveil.data.protected_files import (
-    Columns,
     LongTable,
     ProtectedTable,
+    check_filled_down,
+    is_all_text,
     label_places,
     long_columns,
+    named_texts,
     read_long,
     read_protected,
-    texts,
 )
-from countveil.data.published_formats import STATUSES, VALUE, beside_status
+from countveil.data.published_formats import VALUE, beside_status
 from countveil.data.text_tables import NOTHING_STATED, TABLES, TIMES, Format, text_of
 from countveil.data.total_lines import total_levels, total_lines
 
 ABSENT = frozenset(
     (
         *("suppressed", "suppress", "redacted", "[redacted]", "hidden", "confidential"),
-        *("x", "*", "**", "c", "s", "(s)", "#", "†"),
+        *("x", "*", "**", "c", "[c]", "(c)", "s", "(s)", "#", "†"),
     )
 )
 """What usually stands for a count that was hidden because of what it is, in lower case."""
+TRUTHS = frozenset(("true", "false", "yes", "no"))
 ZERO = frozenset(("-", "–", "—"))
-VALUES = ("obs_value", "value", "values", "count", "counts", "n", "deaths", "number", "cases", "anzahl")
 BELOW = (2, 3, 4, 5, 6, 7, 8, 10, 20, 30, 50, 100)
 """Below which agencies hide counts."""
-NOTES = ("notes", "status", "symbol", "flag", "flags", "footnotes")
+SOME = 3  # names in a question
 MANY_ZEROS = 0.2
-SIGMAS = re.compile(r"sigma|std(dev|ev)?|standard.?deviation", re.IGNORECASE)
-EXPOSURES = re.compile(r"population|exposure|person.?years|einwohner|bev(ö|oe)lkerung", re.IGNORECASE)
 CODES = (-1, -2, -3, -8, -9, -98, -99, -888, -998, -999, -9999)
 """Numbers below zero that usually stand for something else."""
 
@@ -81,7 +80,15 @@ def look_at(path: Path, stated: Format = NOTHING_STATED) -> Look:
         raise ValueError(f"{path} must end in one of {', '.join(TABLES)}, got {path.suffix or 'no ending'!r}")
     given = long_columns(path, stated)
     options, questions = stated_options(stated), []
-    axes, value, others = long_axes(given)
+    columns = named_texts(given)
+    axes, value, further = long_axes(columns)
+    if further:
+        questions.append(
+            f"{', '.join(map(repr, further[:SOME]))} may be reports as well, and are not read: instead of --long and "
+            f"--value, {shlex.join(['--row-labels', ','.join(axes)])} reads all columns."
+        )
+    others = [name for name in columns if value is not None and name not in (*axes, value)]
+    check_filled_down(path, columns, axes)
     status = None
     if value is not None:
         column = dict(zip(given.names or [], given.columns, strict=True))
@@ -93,11 +100,17 @@ def look_at(path: Path, stated: Format = NOTHING_STATED) -> Look:
             body = [beside_status(column[value], column[status])[0]]
             options += ["--status", status]
     else:
-        labels = label_places(path, given, None, ())
+        row_labels = label_columns(columns, given.names or [], label_places(path, given, None, ()))
+        if row_labels is not None:
+            options += ["--row-labels", row_labels]
+            questions.append(
+                f"Are {row_labels} labels? A column that has counts is to be left out of --row-labels."
+            )
+        labels = label_places(path, given, row_labels, ())
         body = [column for place, column in enumerate(given.columns) if place not in labels]
     try:
         form = number_format(
-            {text_of(cell) for column in body for cell in column if isinstance(cell, str)},
+            dict.fromkeys(text_of(cell) for column in body for cell in column if isinstance(cell, str)),
             stated.thousands, stated.decimal, given.separator,
         )  # fmt: skip
     except ValueError as error:
@@ -107,17 +120,32 @@ def look_at(path: Path, stated: Format = NOTHING_STATED) -> Look:
         )
         options += ["--thousands", str(stated.thousands)]
         form = NumberFormat(stated.thousands, "," if stated.thousands == "." else ".")
-    words = words_of(body, form, value == VALUE)
+    words, unread = words_of(body, form, value == VALUE)
+    if unread:
+        questions.append(
+            f"What is {', '.join(f'{text!r:.40}' for text in unread[:3])}? Correct it in the file, name it by --absent "
+            "or --missing, or its column by --row-labels: the command below refuses it."
+        )
     for option, listed in (("--absent", words.absent), ("--missing", words.missing), ("--zero", words.zero)):
         options += [part for word in listed for part in (option, word)]
+    words = words._replace(missing=(*words.missing, *unread))
     if value is not None:
         options += ["--long", ",".join(axes), "--value", value]
+        for name in axes:
+            if "," in name:
+                questions.append(
+                    f"Column {name!r} has a comma, which separates columns in --long: rename it first."
+                )
+        if len(set(zip(*(columns[axis] for axis in axes), strict=True))) < len(columns[value]):
+            questions.append(
+                f"Some rows have the same {' and '.join(axes)}: the command refuses them. Is another column an axis?"
+            )
         long = read_long(path, axes, value, words, status=status, stated=stated)
         cells, shown = long.cells, long.frame[value].to_numpy()
         levels = {axis: list(dict.fromkeys(long.frame[axis])) for axis in axes}
         totals = totals_of_long(long, axes, value)
     else:
-        wide = read_protected(path, words=words, stated=stated)
+        wide = read_protected(path, words=words, stated=stated, row_labels=row_labels)
         assert wide.cells is not None
         cells, shown = wide.cells, wide.cells.values.ravel()
         levels = {"rows": wide.row_labels or [], "columns": wide.column_labels or []}
@@ -125,12 +153,37 @@ def look_at(path: Path, stated: Format = NOTHING_STATED) -> Look:
     tally = cells.tally()
     known = shown[~np.isnan(shown)]
     lattice = lattice_of(known)
+    if (
+        lattice is not None
+        and math.gcd(lattice.step, lattice.offset) == 1
+        and 2 * lattice.offset != lattice.step
+    ):
+        lattice = None  # no rounding has such numbers
     codes = codes_among(known)
     hidden = tally[HIDDEN] + Counter({str(code): int((known == code).sum()) for code in codes})
     options += [part for code in codes for part in ("--absent", str(code))]
+    counts = known[~np.isin(known, codes)]
+    if hidden and (counts == 1).any() and lattice is None:
+        for option in ("--absent", "--missing"):
+            options = without_option(options, option)
+        options += [
+            part
+            for word in dict.fromkeys([*hidden, *words.missing])
+            if word not in unread
+            for part in ("--missing", word)
+        ]
+        questions.append(
+            f"{shown_words(hidden)} beside counts of 1: never reported (--missing), or hidden for another reason than "
+            "their size?"
+        )
+        hidden = Counter()
     asked, protection = suggested(
-        known[~np.isin(known, codes)], hidden, bool(tally[INTERVAL]), lattice, cells.code.size
+        counts, hidden, bool(tally[INTERVAL]), lattice, cells.code.size, bool(words.zero)
     )
+    if words.zero and (counts == 0).any() and value != VALUE and "0" in texts_of(body):
+        questions.append(
+            f"Is {words.zero[0]!r} a zero, though 0 is there as well? If hidden, name it by --absent."
+        )
     if "SIGMA" in protection:
         protection = with_sigma(
             protection, others, known, math.prod(map(len, levels.values())) - cells.code.size
@@ -161,74 +214,68 @@ def stated_options(stated: Format) -> list[str]:
     return [part for name, value in given.items() for part in (name, str(value))]
 
 
-def long_axes(given: Columns) -> tuple[list[str], str | None, list[str]]:
-    """(axes, the column of reports, other columns) of a table with a row for each cell; ([], None, []) of others.
-
-    Axes are columns of labels or times that together name each row once, as few of them as do so.
-    """
-    names, n = given.names, len(given.columns[0])
-    if names is None or len(names) < 3 or len(set(names)) < len(names):
-        return [], None, []
-    columns = dict(zip(names, map(texts, given.columns), strict=True))
-    numeric = [name for name, column in columns.items() if is_of_numbers(column)]
-    value = next((name for name in numeric if name.lower() in VALUES), numeric[0] if numeric else None)
-    if value is None:
-        return [], None, []
-    labels = [
+def label_columns(columns: dict[str, list[str]], names: Sequence[str], places: Sequence[int]) -> str | None:
+    """--row-labels of a wide table in which further columns are labels: years, codes, or text without any number."""
+    labels = [name for place, name in enumerate(names) if place in places]
+    rest = {name: cells for name, cells in columns.items() if name not in labels}
+    key = key_column(rest)
+    further = [
         name
-        for name in names
-        if name not in (value, *numeric, *STATUSES)
-        and name.lower() not in NOTES
-        and is_of_labels(columns[name], n)
+        for name, cells in rest.items()
+        if name == key
+        or (
+            is_all_text(cells)
+            and len(set(cells)) > 1
+            and not {cell.casefold() for cell in cells} <= ABSENT | ZERO | TRUTHS
+        )
     ]
-    if not labels or cells_named(columns, labels) < n:
-        return [], None, []
-    axes = list(labels)
-    for name in sorted(labels, key=lambda name: (-len(set(columns[name])), -labels.index(name))):
-        others = [axis for axis in axes if axis != name]
-        if others and cells_named(columns, others) == n:
-            axes = others
-    if len(axes) < 2:
-        return [], None, []
-    return axes, value, [name for name in names if name not in (*axes, value)]
+    wanted = [name for name in names if name in (*labels, *further)]
+    return ",".join(wanted) if further and len(further) < len(rest) and all(wanted) else None
 
 
-def cells_named(columns: dict[str, list[str]], axes: Sequence[str]) -> int:
-    """How many different cells some columns name."""
-    return len(set(zip(*(columns[axis] for axis in axes), strict=True)))
-
-
-def is_of_numbers(column: Sequence[str]) -> bool:
-    """Whether half of what a column has are numbers, and not all are years or other times."""
-    full = [cell for cell in column if cell not in BLANK]
-    numbers = sum(cell[:1].isdigit() and not any(map(str.isalpha, cell[:-2])) for cell in full)
-    codes = all(cell.isdigit() and (cell[0] == "0" and len(cell) > 1) for cell in full)
-    return 3 * numbers >= len(full) > 0 and not all(TIMES.fullmatch(cell) for cell in full) and not codes
-
-
-def is_of_labels(column: Sequence[str], n_rows: int) -> bool:
-    """Whether a column has more than one level, and nearly no row without."""
-    different = set(column)
-    return len(different - {""}) > 1 and 2 * sum(map(bool, column)) > n_rows
-
-
-def words_of(columns: Sequence[Any], form: NumberFormat, official: bool) -> Words:
-    """What the words in cells may stand for, by what agencies usually mean."""
+def words_of(columns: Sequence[Any], form: NumberFormat, official: bool) -> tuple[Words, list[str]]:
+    """(what the words in cells may stand for, by what agencies usually mean; texts that may be numbers)."""
     absent: list[str] = []
     missing: list[str] = []
     zero: list[str] = []
+    unread: list[str] = []
     if official:
-        return Words()
-    texts_ = dict.fromkeys(text_of(cell) for column in columns for cell in column if isinstance(cell, str))
-    for text in texts_:
-        try:
-            if kind_of(text, Words(), form) is not None:
-                continue
-        except ValueError:
-            pass
-        kind = zero if text in ZERO else absent if text.casefold() in ABSENT else missing
-        kind.append(text)
-    return Words(tuple(absent), tuple(missing), tuple(zero))
+        return Words(), []
+    for column in columns:
+        cells = Counter(text_of(cell) for cell in column if isinstance(cell, str) and cell.strip())
+        words = [text for text in cells if not is_known(text, form)]
+        unusual = [word for word in words if word not in ZERO and word.casefold() not in ABSENT]
+        spelt = [word for word in words if any(map(str.isalpha, word))]
+        labels = len(spelt) > 1 and unusual and 2 * sum(cells[word] for word in spelt) > cells.total()
+        for text in words:
+            odd = (labels and text in spelt) or (
+                text in unusual and (any(map(str.isdigit, text)) or not text.isprintable())
+            )
+            known = zero if text in ZERO else absent if text not in unusual else missing
+            kind = unread if odd else known
+            kind += [] if text in kind else [text]
+    return Words(tuple(absent), tuple(word for word in missing if word not in unread), tuple(zero)), unread
+
+
+def is_known(text: str, form: NumberFormat) -> bool:
+    """Whether a text is a number, an interval, or nothing."""
+    try:
+        return kind_of(text, Words(), form) is not None
+    except ValueError:
+        return False
+
+
+def texts_of(columns: Sequence[Any]) -> set[str]:
+    """The different texts of some columns."""
+    return {text_of(cell) for column in columns for cell in column}
+
+
+def without_option(options: Sequence[str], option: str) -> list[str]:
+    """Options without all of one that has a value."""
+    return [
+        part for place, part in enumerate(options)
+        if part != option and (place == 0 or options[place - 1] != option)
+    ]  # fmt: skip
 
 
 def totals_of_long(table: LongTable, axes: Sequence[str], value: str) -> list[str]:
@@ -246,10 +293,11 @@ def totals_of_wide(table: ProtectedTable) -> list[str]:
 
 
 def codes_among(shown: np.ndarray) -> list[int]:
-    """Numbers that probably stand for hidden or missing counts: usual codes, where all others are possible counts."""
-    below = np.unique(shown[shown < 0])
+    """A number that probably stands for hidden or missing counts: the only one below zero, a usual one, repeated."""
+    below = shown[shown < 0]
     whole = bool((shown == np.floor(shown)).all())
-    return [int(code) for code in below] if whole and below.size and np.isin(below, CODES).all() else []
+    alone = whole and below.size > 1 and np.unique(below).size == 1 and below[0] in CODES
+    return [int(below[0])] if alone else []
 
 
 def with_sigma(options: list[str], others: Sequence[str], shown: np.ndarray, n_absent: int) -> list[str]:
@@ -261,8 +309,18 @@ def with_sigma(options: list[str], others: Sequence[str], shown: np.ndarray, n_a
     return [sigma if part == "SIGMA" else part for part in options]
 
 
+def shown_words(words: Counter[str]) -> str:
+    """Some words of cells, for a question."""
+    return ", ".join(repr(word) if word else "Empty cells" for word in list(words)[:SOME])
+
+
 def suggested(
-    shown: np.ndarray, hidden: Counter[str], intervals: bool, lattice: Lattice | None, n_cells: int
+    shown: np.ndarray,
+    hidden: Counter[str],
+    intervals: bool,
+    lattice: Lattice | None,
+    n_cells: int,
+    has_zero_words: bool,
 ) -> tuple[list[str], list[str]]:
     """(questions, options that state a mechanism) by the gaps and steps of shown numbers."""
     questions: list[str] = []
@@ -282,7 +340,7 @@ def suggested(
         if lattice.offset and not how:
             rounding[-1] = str(math.gcd(lattice.step, lattice.offset))
     if hidden:
-        words = ", ".join(repr(word) if word else "Empty cells" for word in list(hidden)[:3])
+        words = shown_words(hidden)
         first = "1" if (shown == 0).any() else "0"
         below = least if least == 11 else max(each for each in BELOW if each <= max(least, 2))
         if lattice is not None:  # the smallest count that is rounded to the smallest number
@@ -300,7 +358,7 @@ def suggested(
     if intervals:
         return questions, []
     zeros = float((shown == 0).mean()) if shown.size else 0.0
-    if least > 1 and zeros > MANY_ZEROS:
+    if least > 1 and zeros > MANY_ZEROS and not has_zero_words:
         questions.append(
             f"No number from 1 to {least - 1}, and {zeros:.0%} zeros: small counts written as 0?"
         )

@@ -1,8 +1,9 @@
 """Protected tables from files, for the command line: reports, and what stands for counts that have none."""
 
 import csv
+import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,8 +14,8 @@ import pandas as pd
 from countveil.common.extras import install
 from countveil.data.array_files import check_npy
 from countveil.data.cell_kinds import BLANK, MASKED, NO_WORDS, Cells, Words, read_cells
-from countveil.data.cell_texts import NumberFormat, interval_of
 from countveil.data.io import UNREADABLE, read_counts
+from countveil.data.long_axes import MOST_COLUMNS, are_intervals, column_filled_once, key_column, long_axes
 from countveil.data.published_formats import (
     STATUSES,
     VALUE,
@@ -134,6 +135,15 @@ def read_protected(
     )
     places = label_places(path, given, row_labels, (*words.absent, *words.missing, *words.zero))
     kept = [place for place in range(len(names)) if place not in places]
+    if row_labels is None and given.names is not None:
+        check_wide(path, given, places, kept)
+    elif given.names is None and not places and len(kept) > 1 and key_column({"1": texts(given.columns[0])}):
+        raise ValueError(
+            f"{path} must have counts in its first column, got years: add a row of names, and state --row-labels"
+        )
+    if len(places) > 1 and given.names is not None:
+        parts = {names[place] or str(place + 1): texts(given.columns[place]) for place in places}
+        check_filled_down(path, parts, list(parts))
     if not kept:
         raise ValueError(f"{path} must hold at least one column of reports, got row labels only")
     cells = read_cells(
@@ -186,6 +196,7 @@ def read_long(
         if names.count(name) != 1:
             raise ValueError(f"{path} must have one column {name!r}, got columns {names}")
     column = dict(zip(names, given.columns, strict=True))
+    check_filled_down(path, {name: texts(column[name]) for name in axes}, axes)
     cells, blank, flags = column[value], None, Counter[str]()
     official = {name: column[name] for name in STATUSES if name in column and value == VALUE}
     if status is not None:
@@ -303,8 +314,66 @@ def are_years(cells: Sequence[str]) -> bool:
 
 def are_repeated_intervals(cells: Sequence[str]) -> bool:
     """Whether all cells are intervals and some occur twice: these are reports, and no groups of ages."""
-    try:
-        read = [interval_of(cell, NumberFormat(",", ".")) for cell in cells if cell]
-    except ValueError:
-        return False
-    return None not in read and len(set(read)) < len(read)
+    full = [cell for cell in cells if cell]
+    return are_intervals(full) and len(set(full)) < len(full)
+
+
+def named_texts(given: Columns, places: Sequence[int] | None = None) -> dict[str, list[str]]:
+    """The columns as text, by their names; none where these are not there, or not different."""
+    names = given.names or []
+    if len(set(names)) < len(names):
+        return {}
+    wanted = range(len(names)) if places is None else places
+    return {names[place]: texts(given.columns[place]) for place in wanted}
+
+
+def check_filled_down(path: Path, columns: Mapping[str, list[str]], axes: Sequence[str]) -> None:
+    """Refuse labels that are in the first row of each group only; raises ValueError."""
+    name = column_filled_once(columns, axes)
+    if name is not None:
+        raise ValueError(
+            f"{path} must have a label in every row of column {name!r:.60}, got labels in the first row of each group "
+            "only, as in pivot tables: fill them down in a spreadsheet"
+        )
+
+
+def check_wide(path: Path, given: Columns, places: Sequence[int], rest: Sequence[int]) -> None:
+    """Refuse a table with a row for each cell, and a column of labels among the counts; raises ValueError."""
+    n_columns = len(given.names or [])
+    columns = named_texts(given, range(min(n_columns, MOST_COLUMNS)))
+    axes, value, further = long_axes(columns) if n_columns <= MOST_COLUMNS else ([], None, [])
+    if value is not None and len(axes) > 1:
+        check_filled_down(path, columns, axes)
+        wide = shlex.join(["--row-labels", ",".join(axes)])
+        long = shlex.join(["--long", ",".join(axes), "--value", value])
+        reports = f" and {', '.join(map(repr, further[:3]))} beside it" if further else ""
+        raise ValueError(
+            f"{path} looks like a table with a row for each cell, with reports in {value!r:.60}{reports}: state "
+            f"{long}, or {wide} if all other columns are counts"
+        )
+    key = key_column(named_texts(given, rest[:MOST_COLUMNS]))
+    if key is not None:
+        names = [name for name in (given.names or []) if name]
+        labels = [name for name in names if name == key or (given.names or []).index(name) in places]
+        labels += [name for name in names if name not in labels and is_all_text(columns.get(name, []))]
+        labels.sort(key=names.index)
+        if any(not (given.names or [])[place] for place in places):
+            raise ValueError(
+                f"{path} must have counts in its columns, got {key!r:.60}, which looks like labels: give the first "
+                "column a name, and name both by --row-labels; or rename it if it has counts"
+            )
+        others = [name for name in labels if name != key]
+        remedy = (
+            f", or {shlex.join(['--row-labels', ','.join(others)])} if they are counts"
+            if others
+            else ("; if they are counts, put a column of row labels before them")
+        )
+        raise ValueError(
+            f"{path} must have counts in its columns, got {key!r:.60}, which looks like labels: state "
+            f"{shlex.join(['--row-labels', ','.join(labels)])}{remedy}"
+        )
+
+
+def is_all_text(cells: Sequence[str]) -> bool:
+    """Whether every cell has something, and none a digit."""
+    return bool(cells) and all(cell and not any(map(str.isdigit, cell)) for cell in cells)

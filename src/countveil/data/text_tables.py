@@ -4,8 +4,10 @@ import contextlib
 import csv
 import io
 import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +20,7 @@ SEPARATORS = {"tab": "\t", "bar": "|", "semicolon": ";", "comma": ","}
 """In the order in which they are preferred: the first ones rarely occur inside of cells."""
 SAMPLE = 2**18  # characters by which the separator is chosen
 HEADER_ROWS = 4  # at most
+LONG_LABEL = 60  # characters; text below a table is longer
 RULE = re.compile(r"[-_=*]{3,}")
 NOTE = re.compile(
     r"([*†‡©]|\(c\)|(source|(foot)?notes?|quelle|hinweis|anmerkung|copyright|dataset|suggested citation)\b)",
@@ -41,6 +44,7 @@ class Format(NamedTuple):
     decimal: str | None = None
     skip: int | None = None
     header_rows: int | None = None
+    sheet: str | None = None
 
 
 NOTHING_STATED = Format()
@@ -98,7 +102,7 @@ def read_text_table(path: Path, stated: Format = NOTHING_STATED, header: bool = 
     """
     sheets: tuple[str, ...] = ()
     if path.suffix.lower() == ".xlsx":
-        rows, sheets = rows_of_workbook(path)
+        rows, sheets = rows_of_workbook(path, stated.sheet)
         separator = encoding = None
     else:
         text, encoding = decoded(path, stated.encoding)
@@ -116,6 +120,7 @@ def read_text_table(path: Path, stated: Format = NOTHING_STATED, header: bool = 
     layout = Layout(separator, encoding, above, n_headers, below, sheets, guessed)
     if not n_headers:
         return TextTable(None, table, layout)
+    check_headers(path, rows, table[:n_headers], stated.header_rows is not None)
     names = joined_names(table[:n_headers])
     body = [row for row in table[n_headers:] if len(names) == 1 or any(map(filled, row))]
     if not body:
@@ -207,8 +212,12 @@ def find_separator(text: str, ending: str) -> str:
     return chosen
 
 
-def rows_of_workbook(path: Path) -> tuple[list[list[Any]], tuple[str, ...]]:
-    """(the cells of the first sheet that has any, names of the sheets that have, that one first)."""
+def rows_of_workbook(path: Path, wanted: str | None = None) -> tuple[list[list[Any]], tuple[str, ...]]:
+    """(the cells of a sheet, by default the first one that has any, names of the sheets that have, that one first).
+
+    Raises:
+        ValueError: no such sheet, or a first one without numbers before others that have some.
+    """
     try:
         from openpyxl import load_workbook
     except ImportError as error:
@@ -232,7 +241,20 @@ def rows_of_workbook(path: Path) -> tuple[list[list[Any]], tuple[str, ...]]:
         book.close()
     if not sheets:
         raise ValueError(f"{path} must hold a table, got no cells")
-    return next(iter(sheets.values())), tuple(sheets)
+    if wanted is not None and wanted not in sheets:
+        raise ValueError(f"--sheet must be one of {', '.join(map(repr, sheets))}, got {wanted!r:.60}")
+    read = next(iter(sheets)) if wanted is None else wanted
+    numeric = [
+        name
+        for name, rows in sheets.items()
+        if any(isinstance(cell, int | float) for row in rows for cell in row)
+    ]
+    if wanted is None and numeric and read not in numeric:
+        raise ValueError(
+            f"{path} must have its table in the first sheet, got {read!r:.60} without numbers: state --sheet "
+            f"{shlex.quote(numeric[0])}"
+        )
+    return sheets[read], (read, *(name for name in sheets if name != read))
 
 
 def cell_of(value: Any) -> Any:
@@ -260,7 +282,7 @@ def without_surroundings(
             f"{path} must hold one table, got rows of {width} cells after a line of {text_of(rows[last][0])[:10]!r}: "
             "save each table as a file"
         )
-    while last > first + 1 and is_note(rows[last - 1], width):
+    while last > first + 1 and is_note(rows[last - 1], rows[first : last - 1], width):
         last -= 1
     return (
         as_lines(rows[:first]),
@@ -315,17 +337,62 @@ def first_row(path: Path, rows: list[list[Any]], width: int, header: bool) -> in
     return 0
 
 
-def is_note(row: Sequence[Any], width: int) -> bool:
-    """Whether a row at the end is empty, or text below the table."""
+def is_note(row: Sequence[Any], above: Sequence[Sequence[Any]], width: int) -> bool:
+    """Whether a row at the end is empty, or text below the table: one with reports is a record, whatever its label."""
     cells = [text_of(cell) for cell in row]
     full = [cell for cell in cells if cell]
     if not full:
         return width > 1 or not row
     if width > 1 and NOTE.match(cells[0]):
-        return True
+        return not (len(row) == width and has_reports(cells, above))
     ragged = (len(row) == 1 and width > 2) or (len(row) == 1 and width == 2 and len(cells[0]) > 40)
-    padded = len(row) == width and len(full) == 1 and bool(cells[0]) and len(cells[0]) > 60
+    padded = len(row) == width and len(full) == 1 and len(cells[0]) > LONG_LABEL
+    if padded:
+        padded = len(cells[0]) > max(
+            (len(text_of(line[0])) for line in above if any(map(filled, line[1:]))), default=0
+        )
     return width > 1 and (ragged or padded) and not is_numeric(cells[0])
+
+
+def has_reports(cells: Sequence[str], above: Sequence[Sequence[Any]]) -> bool:
+    """Whether a row has numbers, other than the year of a source, or what other rows have for a number."""
+    further = [cell for cell in cells[1:] if cell]
+    if any(map(is_numeric, further)):
+        return ":" not in cells[0] or not all(
+            TIMES.fullmatch(cell) or not is_numeric(cell) for cell in further
+        )
+    others = {text_of(cell) for line in above[1:] for cell in line[1:]}
+    return bool(further) and all(cell in others for cell in further)
+
+
+def check_headers(path: Path, rows: Sequence[Any], headers: Sequence[Sequence[Any]], sure: bool) -> None:
+    """Refuse a header row that occurs again, and one that may be a record; raises ValueError."""
+    last = [text_of(cell) for cell in headers[-1]]
+    if sum(map(bool, last)) > 1:
+        places = [place for place, row in enumerate(rows, start=1) if [text_of(cell) for cell in row] == last]
+        if len(places) > 1:
+            raise ValueError(
+                f"{path} must have its header row once, got it again in row {places[1]}: delete that row if the table "
+                "goes on below it, or save each table as a file"
+            )
+    names = [name for name in (last[1:] or last) if name]
+    numbers = [name for name in names if is_numeric(name) and not TIMES.fullmatch(name)]
+    run = (
+        len(numbers) > 2
+        and all(map(str.isdigit, numbers))
+        and {int(b) - int(a) for a, b in pairwise(numbers)} == {1}
+    )
+    if (
+        not sure
+        and len(headers) == 1
+        and 2 * len(numbers) >= len(names) > 0
+        and not run
+        and (last[0] or len(last) == 1)
+    ):
+        raise ValueError(
+            f"{path} must begin with names of columns, got {', '.join(map(repr, last[:4]))}: state --header-rows 0 if "
+            "the first row is a record, or --header-rows 1 if these are names"
+        )
 
 
 def rectangular(path: Path, rows: list[list[Any]]) -> list[list[Any]]:

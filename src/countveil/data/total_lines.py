@@ -56,6 +56,8 @@ NAMES = frozenset(
 """What agencies call totals, in lower case."""
 BEGINNINGS = re.compile(r"(total|all|gesamt|insgesamt)[ ,:(_-]", re.IGNORECASE)
 SURE = log(1000.0)  # of the evidence that sums are no coincidence
+LIKELY = log(50.0)  # of one sum, which others confirm
+MOST_LINES = 500  # among which sums of neighbours are sought
 MOST_CELLS = 10**7  # of a long table whose sums are looked at
 
 
@@ -65,10 +67,16 @@ class TotalLine(NamedTuple):
     place: int
     label: str
     named: bool  # by its name, and not by its sums only
+    of: str = "the others"  # whose sum it is
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether it is a total of some of the others only."""
+        return self.of != "the others"
 
     def __str__(self) -> str:
         label = repr(self.label)[:60] if self.label else "(empty)"
-        return label + ("" if self.named else " (the sum of the others)")
+        return label + ("" if self.named else f" (the sum of {self.of})")
 
 
 def total_lines(values: Any, labels: Sequence[str] | None, words: Sequence[str] = ()) -> list[TotalLine]:
@@ -96,9 +104,21 @@ def total_lines(values: Any, labels: Sequence[str] | None, words: Sequence[str] 
     rest[named] = False
     totals = [TotalLine(place, "" if labels is None else labels[place], True) for place in named]
     places = np.flatnonzero(rest)
-    for place in summed_rows(values[places], sums[places]):
-        label = f"number {places[place] + 1}" if labels is None else labels[places[place]]
-        totals.append(TotalLine(int(places[place]), label, False))
+    of_all = summed_rows(values[places], sums[places])
+    of_parts: dict[int, str] = {}
+    if not sp.issparse(values) and places.size - len(of_all) <= MOST_LINES:
+        left = np.delete(places, of_all)
+        parts = summed_parts(
+            values[left], None if labels is None else [labels[place] for place in left.tolist()]
+        )
+        of_parts = {int(left[place]): f"{n} others" for place, n in parts.items()}
+        if of_parts and not of_all:  # the grand total of what has subtotals
+            kept = np.setdiff1d(left, list(of_parts))
+            of_parts |= {int(kept[place]): "the others" for place in summed_rows(values[kept], sums[kept])}
+    of_parts |= {int(places[place]): "the others" for place in of_all}
+    for line, what in of_parts.items():
+        label = f"number {line + 1}" if labels is None else labels[line]
+        totals.append(TotalLine(line, label, False, what))
     return sorted(totals)
 
 
@@ -142,6 +162,55 @@ def summed_rows(values: Any, sums: np.ndarray) -> list[int]:
         if (evidence > 0).sum() > 1 and evidence.sum() > SURE:
             totals.append(place)
     return totals
+
+
+def summed_parts(values: np.ndarray, labels: Sequence[str] | None) -> dict[int, int]:
+    """The places of rows that are the sums of some, and of how many: of the rows just before or after, or by label.
+
+    A row "North" is one of "North, rural" and "North, urban" wherever they are. Rows with an unknown value are none.
+    """
+    n = values.shape[0]
+    candidates: list[tuple[int, list[int]]] = []
+    by_label: set[int] = set()
+    whole = np.flatnonzero(~np.isnan(values).any(axis=1))
+    known = set(whole.tolist())
+    for place in whole.tolist() if n > 2 else ():
+        if labels is not None and labels[place]:
+            begins = re.compile(re.escape(labels[place]) + r"[\W_]", re.IGNORECASE)
+            parts = [other for other in whole.tolist() if other != place and begins.match(labels[other])]
+            if len(parts) > 1 and is_sum(values, place, parts):
+                candidates.append((place, parts))
+                by_label.add(place)
+                continue
+        for step in (-1, 1):
+            sums, parts, taken = values[place] * 0.0, [], place + step
+            while taken in known and (sums <= values[place]).all():
+                sums, parts = sums + values[taken], [*parts, taken]
+                if len(parts) > 1 and is_sum(values, place, parts):
+                    candidates.append((place, parts))
+                    break
+                taken += step
+    found: dict[int, int] = {}
+    evidence = 0.0
+    taken_rows: set[int] = set()
+    for place, parts in candidates:
+        if place not in found and place not in taken_rows and not taken_rows & set(parts):
+            found[place] = len(parts)
+            taken_rows |= {place, *parts}
+            row = values[place]
+            evidence += float(np.log(row + 1.0).sum()) - log(4.0 * n)
+    sure = evidence > SURE or (len(taken_rows) >= n - 1 and len(found) > 1)
+    return found if sure else {place: k for place, k in found.items() if place in by_label}
+
+
+def is_sum(values: np.ndarray, place: int, parts: Sequence[int]) -> bool:
+    """Whether a row has the sums of others, none of them negative, and is large enough for that to be likely."""
+    row = values[place]
+    return bool(
+        (values[list(parts)].sum(axis=0) == row).all()
+        and (values[list(parts)] >= 0).all()
+        and np.log(row + 1.0).sum() > LIKELY
+    )
 
 
 def total_levels(

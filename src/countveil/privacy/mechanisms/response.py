@@ -16,8 +16,8 @@ class RandomisedResponse(Elsewhere):
         P(report = 1 | count >= 1) = P(report = 0 | count = 0) = 1 - probability
 
     The answer is yes if the count is 1 or more: a network that has edges only hides how often two actors met, and the
-    probability of an edge is 1 - exp(-rate). ``keeping(epsilon)`` has the probability 1 / (1 + e^epsilon). Raises TypeError if ``probability`` is not a number, ValueError unless it lies
-    between 0 and 1/2. Source: Warner (1965).
+    probability of an edge is 1 - exp(-rate). ``keeping(epsilon)`` has the probability 1 / (1 + e^epsilon). Raises
+    TypeError if ``probability`` is not a number, ValueError unless it lies between 0 and 1/2. Source: Warner (1965).
     """
 
     probability: Fraction

@@ -1,0 +1,155 @@
+"""Which columns of a table with a row for each cell name the cell, and which one has its report."""
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import islice
+
+from countveil.data.cell_kinds import BLANK
+from countveil.data.cell_texts import NumberFormat, interval_of
+from countveil.data.published_formats import STATUSES
+from countveil.data.text_tables import TIMES
+
+VALUES = ("obs_value", "value", "values", "count", "counts", "n", "deaths", "number", "cases", "anzahl")
+LIKE_VALUES = re.compile(
+    r"(.*[\W_])?(gbc|private|noisy|\w*views|visits|counts?|deaths|births|cases|events|injuries|values?)([\W_].*)?",
+    re.IGNORECASE,
+)
+NOTES = ("notes", "status", "symbol", "flag", "flags", "footnotes")
+SIGMAS = re.compile(r"sigma|std(dev|ev)?|standard.?deviation", re.IGNORECASE)
+EXPOSURES = re.compile(
+    r"population|exposure|person.?years|\bpopn?\b|einwohner|bev(ö|oe)lkerung", re.IGNORECASE
+)
+BESIDE = re.compile(r"rate|share|percent|threshold|lower|upper|\bci\b|%", re.IGNORECASE)
+"""Numbers beside reports that are no reports."""
+TIME_NAMES = re.compile(r"(.*[\W_])?(year|years|jahr|année|annee|año|ano)([\W_]of[\W_].*)?", re.IGNORECASE)
+KEYS = re.compile(
+    r"(.*[\W_])?(id|ids|geoid|fips|code|codes|ags|plz|zip|index|idx|schlüssel)|.*[a-z](Id|ID)",
+    re.IGNORECASE,
+)
+"""Names of columns that tell records apart, in numbers."""
+AXES = re.compile(
+    r"(.*[\W_])?(month|monat|week|woche|day|tag|hour|quarter|age|ages|alter|sex|gender|state|county|district|region"
+    r"|area|tract|ward|zone|country|place|group)([\W_]?(group|band|code|years))?",
+    re.IGNORECASE,
+)
+MOST_COLUMNS = 50  # of a long table, and before which codes of records are
+MOST_MEASURES = 4  # beside numbers that name cells; a table with more has a row for each record
+
+
+def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, list[str]]:
+    """(axes, the column of reports, further columns of reports) of a long table; ([], None, []) of others.
+
+    Axes are columns of labels, times, intervals or codes that together name each row once, as few of them as do so.
+    Rows may repeat a cell only beside a column that has the name of reports.
+    """
+    names = list(columns)
+    n = len(columns[names[0]]) if names else 0
+    if not 3 <= len(names) <= MOST_COLUMNS:
+        return [], None, []
+    values = [name for name in names if name.casefold() in VALUES and is_of_numbers(columns[name], True)]
+    coded = [
+        name for name in names if name not in values and is_of_codes(name, columns[name], n, bool(values))
+    ]
+    numeric = [name for name in names if name not in (*values, *coded) and is_of_numbers(columns[name])]
+    measures = [
+        name
+        for name in numeric
+        if not any(form.search(name) for form in (EXPOSURES, SIGMAS, BESIDE)) and not KEYS.fullmatch(name)
+    ]
+    like = [name for name in measures if LIKE_VALUES.fullmatch(name)]
+    value = next(iter([*values, *like, *measures, *numeric]), None)
+    labels = [
+        name
+        for place, name in enumerate(names)
+        if name not in (*values, *numeric, *STATUSES)
+        and name.casefold() not in NOTES
+        and is_of_labels(columns[name], n, place == 0)
+    ]
+    if value is None or not labels:
+        return [], None, []
+    named = cells_named(columns, labels)
+    if named < n and not (values and 2 * named > n):
+        return [], None, []
+    axes = list(labels)
+    for name in sorted(
+        labels, key=lambda name: (name not in coded, -len(set(columns[name])), -labels.index(name))
+    ):
+        others = [axis for axis in axes if axis != name]
+        if others and cells_named(columns, others) == n:
+            axes = others
+    further = [name for name in (*values, *measures) if name != value]
+    if len(axes) < 2 or (set(axes) & set(coded) and len(further) > MOST_MEASURES):
+        return [], None, []
+    return axes, value, further
+
+
+def cells_named(columns: Mapping[str, list[str]], axes: Sequence[str]) -> int:
+    """How many different cells some columns name."""
+    return len(set(zip(*(columns[axis] for axis in axes), strict=True)))
+
+
+def is_of_numbers(column: Sequence[str], times: bool = False) -> bool:
+    """Whether a third of what a column has are numbers, and not all are codes or, unless ``times``, years."""
+    full = [cell for cell in column if cell not in BLANK]
+    numbers = sum(cell.lstrip("+-−<")[:1].isdigit() and not any(map(str.isalpha, cell[:-2])) for cell in full)
+    codes = all(cell.isdigit() and (cell[0] == "0" and len(cell) > 1) for cell in full)
+    is_time = not times and all(TIMES.fullmatch(cell) for cell in full)
+    return 3 * numbers >= len(full) > 0 and not is_time and not codes
+
+
+def is_of_codes(name: str, column: Sequence[str], n_rows: int, beside_values: bool) -> bool:
+    """Whether a column of numbers or intervals has labels: by its name, or as intervals beside a column of reports."""
+    full = [cell for cell in column if cell]
+    if not full or len(set(full)) == len(full) == n_rows:
+        return False
+    if are_intervals(full):
+        return beside_values or bool(AXES.fullmatch(name))
+    whole = all(cell.isdigit() or are_intervals([cell]) for cell in full)
+    return whole and any(form.fullmatch(name) for form in (AXES, KEYS, TIME_NAMES))
+
+
+def are_intervals(cells: Sequence[str]) -> bool:
+    """Whether all cells are intervals, such as groups of ages."""
+    try:
+        return all(interval_of(cell, NumberFormat(",", ".")) is not None for cell in dict.fromkeys(cells))
+    except ValueError:
+        return False
+
+
+def is_of_labels(column: Sequence[str], n_rows: int, first: bool = False) -> bool:
+    """Whether a column has more than one level, and nearly no row without, unless ``first``."""
+    different = set(column)
+    return len(different - {""}) > 1 and (2 * sum(map(bool, column)) > n_rows or (first and bool(column[0])))
+
+
+def column_filled_once(columns: Mapping[str, list[str]], axes: Sequence[str]) -> str | None:
+    """An axis whose labels are in the first row of each group only; its other rows are no totals.
+
+    That is one whose empty cells would name a different cell in each row with the label above, below several labels.
+    """
+    for axis in axes:
+        column = columns[axis]
+        if not column or not column[0] or all(column) or len(axes) < 2:
+            continue
+        filled: list[str] = []
+        groups: set[str] = set()
+        for cell in column:
+            filled.append(cell or filled[-1])
+            groups |= set() if cell else {filled[-1]}
+        if len(groups) > 1 and cells_named({**columns, axis: filled}, axes) == len(column):
+            return axis
+    return None
+
+
+def key_column(columns: Mapping[str, list[str]]) -> str | None:
+    """A column of numbers that is no count: years by its name, codes that all differ, or a first one of years."""
+    for place, (name, cells) in enumerate(islice(columns.items(), MOST_COLUMNS)):
+        whole = len(cells) > 1 and all(cell.isdigit() for cell in cells)
+        years = whole and all(len(cell) == 4 and 1800 <= int(cell) <= 2100 for cell in cells)
+        differ = len(set(cells)) == len(cells)
+        if whole and (
+            (years and (TIME_NAMES.fullmatch(name) or (not place and differ)))
+            or (differ and KEYS.fullmatch(name))
+        ):
+            return name
+    return None
