@@ -213,11 +213,11 @@ def import_table(
         sums, groups = stated_totals.beside_long(value, words, form)
         further = [
             *([] if by is None else [by.by]),
-            *([given["sigma"]] if in_column else []),
-            *e.column_of_exposure(exposure),
             *t.columns_named(sums, groups, [*axes, value]),
         ]
-        whole = read_long(table, axes, value, words, further, status=status, stated=form)
+        numbers = [*([given["sigma"]] if in_column else []), *e.column_of_exposure(exposure)]
+        with doubts_said():
+            whole = read_long(table, axes, value, words, further, numbers=numbers, status=status, stated=form)
         stated = stated if in_column else of_intervals(whole)
         exact = not in_column and shows_counts([stated] if by is None else [each for _, each in by.rows])
         kept, inside = stated_totals.inside_long(table, whole, axes, value, exact)
@@ -254,7 +254,7 @@ def import_table(
         with doubts_said():
             release = import_reports(
                 found, stated, source, totals=[*families, *inside] or None, simulated=simulated,
-                exposure=e.exposure_of_wide(exposure, found, not no_header, row_labels),
+                exposure=e.exposure_of_wide(exposure, found, not no_header, row_labels, form),
             )  # fmt: skip
         read, layout = found.cells, found.layout
     release.save(output)

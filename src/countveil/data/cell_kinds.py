@@ -110,10 +110,12 @@ def read_cells(
     stated: Format = NOTHING_STATED,
     separator: str | None = None,
     blank: int | None = None,
+    form: NumberFormat | None = None,
 ) -> Cells:
     """The cells (rows, columns) of some columns of texts or numbers.
 
     ``blank`` is what empty cells are; None is as the words say, or else masked if others are hidden or intervals.
+    ``form`` is the format of numbers; None is as stated, or as these cells prove.
 
     Raises:
         ValueError: a cell that is neither a number, an interval nor a word; numbers in several formats, or in one that
@@ -130,12 +132,8 @@ def read_cells(
         )
         keys = [cell if is_number(cell) else text_of(cell) for cell in cells]
         codes[:, place] = np.array([different.setdefault(key, len(different)) for key in keys])[places]
-    texts = [key for key in different if isinstance(key, str)]
-    known = {word.strip() for word in (*words.absent, *words.missing, *words.zero)}
+    form = format_of(path, list(different), words, stated, separator) if form is None else form
     try:
-        form = number_format(
-            [text for text in texts if text not in known], stated.thousands, stated.decimal, separator
-        )
         kinds = [kind_of(cell, words, form) for cell in different]
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
@@ -154,6 +152,20 @@ def read_cells(
         np.array([each[1] for each in read], dtype=np.float64),
         np.array([each[2] for each in read], dtype=np.float64).reshape(-1, 2),
     )
+
+
+def format_of(
+    path: Path, cells: Sequence[Any], words: Words, stated: Format, separator: str | None
+) -> NumberFormat:
+    """The format of numbers in these cells, as stated, or as they prove; raises ValueError as ``read_cells``."""
+    known = {word.strip() for word in (*words.absent, *words.missing, *words.zero)}
+    texts = dict.fromkeys(text_of(cell) for cell in cells if not is_number(cell))
+    try:
+        return number_format(
+            [text for text in texts if text not in known], stated.thousands, stated.decimal, separator
+        )
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def is_number(cell: Any) -> bool:

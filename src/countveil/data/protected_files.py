@@ -1,6 +1,7 @@
 """Protected tables from files, for the command line: reports, and what stands for counts that have none."""
 
 import csv
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -12,8 +13,8 @@ import pandas as pd
 
 from countveil.common.extras import install
 from countveil.data.array_files import check_npy
-from countveil.data.cell_kinds import BLANK, MASKED, NO_WORDS, Cells, Words, read_cells
-from countveil.data.cell_texts import NumberFormat, interval_of
+from countveil.data.cell_kinds import BLANK, MASKED, NO_WORDS, Cells, Words, format_of, is_number, read_cells
+from countveil.data.cell_texts import NumberFormat, interval_of, plain_number
 from countveil.data.io import UNREADABLE, read_counts
 from countveil.data.published_formats import (
     STATUSES,
@@ -24,7 +25,16 @@ from countveil.data.published_formats import (
     long_of_eurostat,
     statuses_of,
 )
-from countveil.data.text_tables import NOTHING_STATED, TABLES, TIMES, Format, Layout, read_text_table, text_of
+from countveil.data.text_tables import (
+    NOTHING_STATED,
+    TABLES,
+    TIMES,
+    Format,
+    Layout,
+    amount,
+    read_text_table,
+    text_of,
+)
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy._index import check_columns
 
@@ -162,13 +172,16 @@ def read_long(
     words: Words = NO_WORDS,
     also: Sequence[str] = (),
     *,
+    numbers: Sequence[str] = (),
     status: str | None = None,
     stated: Format = NOTHING_STATED,
 ) -> LongTable:
     """Read a table with a row for each cell: the columns of its axes, and ``also``, and of its reports.
 
-    A cell without a number has the word in the column ``status``; elsewhere that is a flag, which is left out. Columns
-    of Eurostat and SDMX-CSV that do so are known.
+    Columns ``numbers``, such as of exposures, are in the format of the reports, and come without thousands separators.
+    A cell without a number has the word in the column ``status``; elsewhere that is a flag, which is left out. A number
+    beside one of the words for hidden or masked cells is left out, with a warning. Columns of Eurostat and SDMX-CSV
+    that do so are known.
 
     Raises:
         FileNotFoundError, ValueError: as ``read_protected``.
@@ -181,22 +194,34 @@ def read_long(
     words.check()
     given = long_columns(path, stated)
     names = list(given.names or [])
-    wanted = list(dict.fromkeys([*axes, *also]))
+    wanted = list(dict.fromkeys([*axes, *also, *numbers]))
     for name in (*wanted, value, *([] if status is None else [status])):
         if names.count(name) != 1:
             raise ValueError(f"{path} must have one column {name!r}, got columns {names}")
     column = dict(zip(names, given.columns, strict=True))
-    cells, blank, flags = column[value], None, Counter[str]()
+    cells, blank, flags, n_dropped = column[value], None, Counter[str](), 0
     official = {name: column[name] for name in STATUSES if name in column and value == VALUE}
     if status is not None:
-        cells, flags = beside_status(cells, column[status])
+        cells, flags, n_dropped = beside_status(cells, column[status], (*words.absent, *words.missing))
     elif official:
-        cells, hidden, masked, flags = statuses_of(cells, official)
+        cells, hidden, masked, flags, n_dropped = statuses_of(cells, official)
         words = Words((*words.absent, *hidden), (*words.missing, *masked), words.zero)
         blank = MASKED
         if stated.thousands is None and stated.decimal is None:
             stated = stated._replace(decimal=".")  # as the format has it
-    read = read_cells(path, [cells], [value], words, stated, given.separator, blank)
+    if n_dropped:
+        warnings.warn(
+            f"{amount(n_dropped, 'number')} beside a status that says there is none: left out",
+            UserWarning,
+            stacklevel=2,
+        )
+    form = None
+    if numbers:
+        listed = [cells, *(column[name] for name in numbers)]
+        every = [cell for each in listed for cell in each if cell is not pd.NA]
+        form = format_of(path, every, words, stated, given.separator)
+        column |= {name: [without_marks(cell, form) for cell in column[name]] for name in numbers}
+    read = read_cells(path, [cells], [value], words, stated, given.separator, blank, form)
     flat = read._replace(code=read.code[:, 0])
     frame = pd.DataFrame({name: texts(column[name]) for name in wanted} | {value: flat.values})
     return LongTable(frame, flat, given.layout, flags)
@@ -269,6 +294,12 @@ def read_array(path: Path) -> np.ndarray:
 def texts(column: Any) -> list[str]:
     """A column as text."""
     return ["" if cell is None or cell is pd.NA else text_of(cell) for cell in column]
+
+
+def without_marks(cell: Any, form: NumberFormat) -> Any:
+    """A number in text without thousands separators; any other cell as it is."""
+    plain = None if cell is None or cell is pd.NA or is_number(cell) else plain_number(text_of(cell), form)
+    return cell if plain is None else plain
 
 
 def label_places(path: Path, given: Columns, wanted: str | None, words: Sequence[str]) -> list[int]:
