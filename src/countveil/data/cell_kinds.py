@@ -77,8 +77,8 @@ class Cells(NamedTuple):
                 times_by_kind[kind]["" if kind == COUNT else text] += n
         return times_by_kind
 
-    def describe(self, totals: int = 0, flags: Counter[str] | None = None) -> str:
-        """One line that accounts for every cell."""
+    def describe(self, totals: int = 0, flags: Counter[str] | None = None, no_row: str = "") -> str:
+        """One line that accounts for every cell; ``no_row`` says it of those without a row."""
         tally = self.tally()
         parts = [amount(tally[COUNT].total(), "count")]
         parts += [f"{tally[INTERVAL].total():,} in intervals ({listed(tally[INTERVAL])})"] * bool(
@@ -87,8 +87,9 @@ class Cells(NamedTuple):
         parts.append(f"{tally[HIDDEN].total():,} hidden{bracketed(tally[HIDDEN])}")
         parts.append(f"{tally[MASKED].total():,} masked{bracketed(tally[MASKED])}")
         parts.append(f"{totals:,} in totals")
+        absent = f"; {no_row}" if no_row else ""
         dropped = f"; flags left out: {listed(flags)}" if flags else ""
-        return f"{amount(self.code.size + totals, 'cell')}: {', '.join(parts)}{dropped}."
+        return f"{amount(self.code.size + totals, 'cell')}: {', '.join(parts)}{absent}{dropped}."
 
 
 def listed(words: Counter[str]) -> str:
