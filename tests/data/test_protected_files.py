@@ -1,11 +1,12 @@
 import sys
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import pytest
 
 from countveil.data.cell_kinds import Words
-from countveil.data.protected_files import read_long, read_protected
+from countveil.data.protected_files import UNCALCULATED, read_long, read_protected
 from countveil.data.text_tables import Format
 
 WIDE = 'county,old,young\nAda,12,"<10"\nBo,-3,\nCy,0.5,NA\n'
@@ -215,3 +216,29 @@ def test_a_number_beside_a_word_for_hidden_counts_is_left_out_with_a_warning(tmp
     np.testing.assert_array_equal(read.frame["n"], [np.nan, 6, 9, np.nan])
     assert read.masked.tolist() == [False, False, False, True]
     assert read.flags == {"E": 1}
+
+
+def test_formulas_that_were_never_calculated_are_refused(tmp_path):
+    book = openpyxl.Workbook()
+    for row in (["region", "flu", "cold"], ["A", 5, "=B2*2"], ["B", 12, 9]):
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    with pytest.raises(ValueError, match="values of its formulas, got none in cell C2: open and save it in Excel"):
+        read_protected(tmp_path / "t.xlsx")
+    book.active["C2"] = 10
+    book.save(tmp_path / "t.xlsx")
+    assert read_protected(tmp_path / "t.xlsx").values.tolist() == [[5, 10], [12, 9]]
+
+
+@pytest.mark.parametrize(
+    ("cell", "calculated"),
+    [
+        (b'<c r="C2"><f>B2*2</f><v /></c>', False),
+        (b'<c r="C2" s="1"><f t="shared" si="0"/></c>', False),
+        (b'<c r="C2"><f>B2*2</f><v>10</v></c>', True),
+        (b'<c r="C2" t="str"><f>IF(B2,B2,"")</f><v></v></c>', True),  # an empty text
+        (b'<c r="B2"><v>1</v></c><c r="C2"/>', True),
+    ],
+)
+def test_what_is_calculated(cell, calculated):
+    assert (UNCALCULATED.search(cell) is None) == calculated

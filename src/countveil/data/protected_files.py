@@ -1,7 +1,9 @@
 """Protected tables from files, for the command line: reports, and what stands for counts that have none."""
 
 import csv
+import re
 import warnings
+import zipfile
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
@@ -39,6 +41,11 @@ from countveil.privacy._counts import reads_as_number
 from countveil.privacy._index import check_columns
 
 ONE_HEADER = Format(header_rows=1)
+UNCALCULATED = re.compile(
+    rb"""<c\b(?=[^>]*\sr="([A-Z]+[0-9]+)")(?![^>]*\st="str")[^>]*>"""
+    rb"""\s*<f\b[^<>]*(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>"""
+)
+"""A cell of a sheet with a formula and no value; that of an empty text is one."""
 ROW_LABELS = "name its column with --row-labels, which needs a header row"
 
 
@@ -249,6 +256,8 @@ def read_columns(path: Path, stated: Format, header: bool) -> Columns:
             names = [str(name).strip() for name in frame.columns]
             return Columns(names if header else None, [frame.iloc[:, c] for c in range(frame.shape[1])], None)
         names_, rows, layout = read_text_table(path, stated, header)
+        if path.suffix.lower() == ".xlsx":
+            check_calculated(path)
     except ImportError as error:
         raise ValueError(
             f"{path} must be read by pyarrow, which is not installed: {install('tables')}, or save it as .csv"
@@ -259,6 +268,19 @@ def read_columns(path: Path, stated: Format, header: bool) -> Columns:
         reason = " ".join(str(error).split())[:300]
         raise ValueError(f"{path} must hold a table, got {type(error).__name__}: {reason}") from error
     return Columns(names_, [list(column) for column in zip(*rows, strict=True)], layout)
+
+
+def check_calculated(path: Path) -> None:
+    """Refuse a workbook with formulas that no program has calculated, whose cells are empty; raises ValueError."""
+    with zipfile.ZipFile(path) as book:
+        for name in book.namelist():
+            if re.fullmatch(r"xl/worksheets/[^/]+\.xml", name):
+                cell = UNCALCULATED.search(book.read(name))
+                if cell is not None:
+                    raise ValueError(
+                        f"{path} must have values of its formulas, got none in cell {cell[1].decode()}: open and save "
+                        "it in Excel or LibreOffice"
+                    )
 
 
 def read_frame(path: Path, stated: Format = ONE_HEADER) -> pd.DataFrame:
