@@ -79,7 +79,11 @@ def test_a_table_is_read_from_a_file(tmp_path):
     [
         (None, {}, "--mechanism must be one of"),
         ("magic", {}, "got magic"),
-        (None, {"sigma": "3"}, "one that has --sigma, got none: add --mechanism discrete-gaussian or gaussian"),
+        (
+            None,
+            {"sigma": "3"},
+            "one that has --sigma, got none: add --mechanism discrete-gaussian or gaussian",
+        ),
         (None, {"below": "5"}, "add --mechanism suppression$"),
         ("suppression", {"below": "five"}, "^--below must be a decimal number, got 'five'"),
         ("gaussian", {}, "must come with --sigma, got none"),

@@ -170,5 +170,5 @@ def test_reports_are_in_the_format_of_the_file(file):
     ]:
         found = read_edges(path, None, False, None, stated)
         np.testing.assert_allclose(reports_of(found, ()), values)
-    with pytest.raises(ValueError, match="'1.005' may be thousands or decimals"):
+    with pytest.raises(ValueError, match=r"'1\.005' may be thousands or decimals"):
         reports_of(read_edges(path, None, False), ())

@@ -193,7 +193,9 @@ def test_columns_of_numbers_are_in_the_format_of_the_reports(tmp_path, stated):
 def test_a_column_of_numbers_that_may_be_thousands_or_decimals_is_refused(tmp_path):
     (tmp_path / "t.csv").write_text("area,age,population,deaths\nA,x,1.000,5\nA,y,2.000,6\n")
     read = {"axes": ["area", "age"], "value": "deaths", "numbers": ["population"]}
-    with pytest.raises(ValueError, match=r"'1.000' may be thousands or decimals.*--thousands \. if it is 1000"):
+    with pytest.raises(
+        ValueError, match=r"'1.000' may be thousands or decimals.*--thousands \. if it is 1000"
+    ):
         read_long(tmp_path / "t.csv", **read)
     (tmp_path / "u.csv").write_text('area,age,population,deaths\nA,x,"1,000",5\nA,y,"2,000",6\n')
     found = read_long(tmp_path / "u.csv", **read, stated=Format(thousands=","))
@@ -223,7 +225,9 @@ def test_formulas_that_were_never_calculated_are_refused(tmp_path):
     for row in (["region", "flu", "cold"], ["A", 5, "=B2*2"], ["B", 12, 9]):
         book.active.append(row)
     book.save(tmp_path / "t.xlsx")
-    with pytest.raises(ValueError, match="values of its formulas, got none in cell C2: open and save it in Excel"):
+    with pytest.raises(
+        ValueError, match="values of its formulas, got none in cell C2: open and save it in Excel"
+    ):
         read_protected(tmp_path / "t.xlsx")
     book.active["C2"] = 10
     book.save(tmp_path / "t.xlsx")

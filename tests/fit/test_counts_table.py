@@ -306,3 +306,12 @@ def test_intervals_cover_planted_counts(totals):
     assert abs(covered.mean() - promised) < 4 * np.sqrt(promised * (1 - promised) / hidden.sum())
     sums = fit.counts_table(data, by="v", draws=100)
     assert ((sums["lower"] <= counts.sum(axis=0)) & (counts.sum(axis=0) <= sums["upper"])).sum() >= 5
+
+
+def test_a_count_by_several_rules_is_called_by_the_last_that_changes_it():
+    both = m.Composed(m.Suppression(8), m.Rounding(5))
+    assert [counts_table.kind_by(each) for each in (both, m.TopCoding(9), m.Laplace(1))] == [
+        "rounded",
+        "top-coded",
+        "noisy",
+    ]

@@ -31,7 +31,7 @@ def test_what_the_fit_knows_is_said_and_the_rest_is_an_open_box_with_its_command
         "countveil fit topics release.npz -o other.nc --topics 3 --draws 10 --tune 10 --chains 2 --seed 1 "
     )
     assert found["Priors"].command.startswith(f"{command}--prior-shape 0.1\n")
-    assert found["Sum of the true counts"].said == f"{topic_fit.totals()}."
+    assert found["Expected sum of counts"].said == f"{topic_fit.totals()}."
     for name in ("Simulated releases", "Number of components", "Priors", "Prior predictive check"):
         assert not found[name].done
     state = topic_fit.diagnostics().state

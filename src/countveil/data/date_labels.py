@@ -22,8 +22,8 @@ MONTHS = (
 RARE = {"sept": 9, "mrz": 3, "jänner": 1}
 NUMBER = {name.casefold(): m for line in MONTHS for m, name in enumerate(line.split(), 1)} | RARE
 MONTHS_IN = {"year": 12, "half-year": 6, "quarter": 3, "month": 1}
-TIME_WORDS = frozenset(
-    "time date year fy quarter month week weekday day period season wave round jahr quartal monat woche zeit".split()
+TIME_WORDS = re.compile(
+    "time|date|year|fy|quarter|month|week|weekday|day|period|season|wave|round|jahr|quartal|monat|woche|zeit"
 )
 """In the name of an axis of time."""
 CENTURY_FROM = 69  # 69 is 1969 and 68 is 2068, as in POSIX
@@ -369,7 +369,8 @@ def in_usual_order(texts: Sequence[str], axis: str = "") -> list[str]:
     numbers = numbers_of(listed)
     if numbers is not None:
         return [listed[i] for i in np.argsort(numbers, kind="stable")]
-    return list(texts) if TIME_WORDS.intersection(re.findall("[a-z]+", axis.casefold())) else listed
+    words = re.findall("[a-z]+", axis.casefold())
+    return list(texts) if any(map(TIME_WORDS.fullmatch, words)) else listed
 
 
 def numbers_of(texts: Sequence[str]) -> list[int] | None:

@@ -12,11 +12,11 @@ import pandas as pd
 import scipy.sparse as sp
 
 from countveil.common.extras import install
+from countveil.data.cell_kinds import Words, format_of, is_number
+from countveil.data.cell_texts import NumberFormat, number_of
 from countveil.data.importing import background_of, import_reports
 from countveil.data.io import UNREADABLE, CountTable
 from countveil.data.networks import edge_weights
-from countveil.data.cell_kinds import Words, format_of, is_number
-from countveil.data.cell_texts import NumberFormat, number_of
 from countveil.data.protected_files import ONE_HEADER, read_frame
 from countveil.data.text_tables import Format
 from countveil.privacy import Release
@@ -96,9 +96,7 @@ def read_edges(
     return found._replace(actors=list(actors))
 
 
-def edges_of_table(
-    path: Path, columns: Sequence[str] | None, directed: bool | None, stated: Format
-) -> Edges:
+def edges_of_table(path: Path, columns: Sequence[str] | None, directed: bool | None, stated: Format) -> Edges:
     """Edges with a row for each; ``directed`` is used only if no column says it."""
     frame = read_frame(path, stated if stated.header_rows else stated._replace(header_rows=1))
     frame.columns = pd.Index([str(name).strip() for name in frame.columns])
@@ -218,7 +216,9 @@ def refuse_both_ways(edges: Edges, weights: np.ndarray) -> None:
 def reports_of(edges: Edges, absent: Sequence[str]) -> np.ndarray:
     """Reports as floats, NaN where a cell is empty or one of the words; raises ValueError for other texts."""
     none = {"", *(word.strip() for word in absent)}
-    cells = ["" if pd.isna(cell) else cell if is_number(cell) else str(cell).strip() for cell in edges.weights]
+    cells = [
+        "" if pd.isna(cell) else cell if is_number(cell) else str(cell).strip() for cell in edges.weights
+    ]
     form = NumberFormat(None, ".")  # of graphs
     if edges.path.suffix.lower() not in GRAPHS:
         form = format_of(edges.path, cells, Words(tuple(absent)), edges.stated, edges.stated.separator)

@@ -111,5 +111,5 @@ def beside_status(
     gone = empty | np.array([word in without for word in words])
     cells = [word if no else value for value, word, no in zip(values, words, gone, strict=True)]
     flags = Counter(word for word, no in zip(words, gone, strict=True) if word and not no)
-    numbers = [not text_of(value) == word for value, word in zip(values, words, strict=True)]
+    numbers = [text_of(value) != word for value, word in zip(values, words, strict=True)]
     return cells, flags, int((gone & ~empty & np.array(numbers)).sum())
