@@ -306,7 +306,7 @@ def without_row(n: int, mechanism: str | None, left_out: "float | str | None") -
             f"--background must say what {amount(n, 'cell')} without a row are, because {mechanism} leaves out rows of "
             "zeros: --background 0 if they are zeros, --background missing if they were never reported"
         )
-    what = {None: "hidden", "missing": "masked"}.get(left_out) or f"{left_out:g}"
+    what = "hidden" if left_out is None else "masked" if left_out == "missing" else f"{left_out:g}"
     return f"{amount(n, 'cell')} without a row ({what})"
 
 

@@ -105,9 +105,10 @@ def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any
     if kind is None or kind not in KINDS:
         fitting = [name for name, (_, own) in KINDS.items() if set(own) == set(there)]
         if kind is None and fitting:
-            options = " and ".join(f"--{name}" for name in there)
-            add = f"add --mechanism {' or '.join(fitting)}"
-            raise ValueError(f"--mechanism must be one that has {options}, got none: {add}")
+            has = " and ".join(f"--{name}" for name in there)
+            raise ValueError(
+                f"--mechanism must be one that has {has}, got none: add --mechanism {' or '.join(fitting)}"
+            )
         raise ValueError(
             f"--mechanism must be one of {', '.join((*KINDS, *m.PRESETS))}, got {kind or 'none'}"
         )

@@ -80,10 +80,10 @@ def read_edges(
     else:
         found = edges_of_table(path, columns, directed, stated)
     if directed is not None and found.directed != directed:
-        stated = {kind: name for name, kind in KINDS.items()}
+        kinds = {kind: name for name, kind in KINDS.items()}
         raise ValueError(
-            f"{path} must be {stated[directed]}, as stated, got {stated[found.directed]} edges: leave out "
-            f"--{stated[directed]}"
+            f"{path} must be {kinds[directed]}, as stated, got {kinds[found.directed]} edges: leave out "
+            f"--{kinds[directed]}"
         )
     if actors is None:
         return found

@@ -69,7 +69,8 @@ def statuses_of(values: Sequence[Any], columns: dict[str, Sequence[Any]]) -> Sta
     ``columns`` are those of SDMX-CSV by name: a confidential or suppressed cell is hidden, whatever number is there,
     unless it was hidden for others; any other without a number is not available.
     """
-    cells, hidden, masked, flags, n_dropped = [], set(), {NOT_AVAILABLE}, Counter[str](), 0
+    cells: list[Any] = []
+    hidden, masked, flags, n_dropped = set[str](), {NOT_AVAILABLE}, Counter[str](), 0
     texts = {name: [text_of(cell) for cell in column] for name, column in columns.items()}
     for row, value in enumerate(values):
         status = {name: column[row] for name, column in texts.items() if column[row]}
