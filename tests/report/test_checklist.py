@@ -86,7 +86,7 @@ def test_a_release_that_keeps_no_level_is_not_said_to_have_stated_one():
     assert (
         found["Level as it was stated"].said == "There is none: RandomRounding(3) states no level of privacy."
     )
-    assert "no differential privacy" in found["Statement"].said
+    assert "not differential privacy" in found["Statement"].said
 
 
 def test_a_masked_cell_and_a_release_of_a_mechanism_that_keeps_no_level_are_told():
@@ -95,7 +95,7 @@ def test_a_masked_cell_and_a_release_of_a_mechanism_that_keeps_no_level_are_told
     data = cv.Reports(3 * (COUNTS // 3), cv.mechanisms.RandomRounding(3), mask=mask)
     found = items(cv.TopicModel(2, **QUICK).fit(data))
     assert found["Masked cells"].said.startswith("3 of 30 cells (10.0%) were masked")
-    assert "This is no differential privacy" in found["Statement"].said
+    assert "This is not differential privacy" in found["Statement"].said
 
 
 def test_no_true_count_is_printed():
