@@ -54,6 +54,6 @@ def test_the_verdict_on_reports_that_were_cut_says_that_nothing_is_known_of_alph
     found = fitted(CLAIMS["reports cut at zero, of another alpha"].wrong, 1, 60).diagnostics()
     assert found.mechanism.state == MechanismState.UNCHECKED
     assert (
-        "cannot be checked. The reports were cut at zero, so they say nothing of whether alpha"
+        "cannot be checked. The reports were truncated at zero, so they cannot show whether alpha"
         in found.verdict
     )

@@ -93,8 +93,8 @@ def test_sums_are_those_of_the_fit_in_every_kind_of_file(here):
 def test_what_cannot_be_written_is_refused_in_a_line(here):
     given = ["counts", "deaths.nc", "--release", "deaths.npz"]
     assert "output must end in .csv or .xlsx or .parquet, got c.txt" in fails(*given, "-o", "c.txt")
-    assert "--all must come without --sums" in fails(*given, "-o", "c.csv", "--all", "--sums", "v")
-    assert "by must name axes among ['d', 'v'], got 'county'" in fails(
+    assert "--all and --sums cannot be combined" in fails(*given, "-o", "c.csv", "--all", "--sums", "v")
+    assert "by (--sums) must name axes among d (rows), v (columns), got 'county'" in fails(
         *given, "-o", "c.csv", "--sums", "county"
     )
     assert "no release at no.npz" in fails("counts", "deaths.nc", "--release", "no.npz", "-o", "c.csv")

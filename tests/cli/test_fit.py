@@ -172,7 +172,7 @@ def test_totals_are_said_by_the_fit_and_by_the_reports(here):
     said = " ".join(run("fit", "topics", "r.npz", "-o", "f.nc", *poisson, *SHORT).stdout.split())
     fit, release = cv.TopicModel.load("f.nc"), cv.Release.load("r.npz")
     found = totals_of(fit, fit.observe(release))
-    assert f"Sum of the true counts: {found}." in said
+    assert f"Expected sum of counts: {found}." in said
     assert " by this fit (90% interval " in str(found)
     assert " by the reports alone, without a model (standard error " in str(found)
     assert "Try" not in said

@@ -44,7 +44,7 @@ def test_components_over_time(months):
     assert list(fit.axes["time"]) == MONTHS
     assert "Components by share of all expected counts: item" in said
     assert "Activity that stays in its component from one step to the next: 0: " in " ".join(said.split())
-    assert "Sum of the true counts" in said
+    assert "Expected sum of counts" in said
     run(
         "fit",
         "dynamic",

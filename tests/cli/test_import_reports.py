@@ -78,7 +78,7 @@ def test_sparse_files_are_imported_fitted_shown_compared_and_reported(here, name
     run("import", name, "-o", "r.npz", "--alpha", "0.37", *SOURCE)
     assert sp.issparse(cv.Release.load("r.npz").reports)
     run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT)
-    assert "Sum of the true counts" in run("show", "f.nc").stdout
+    assert "Expected sum of counts" in run("show", "f.nc").stdout
     run("compare", "r.npz", "--topics", "1,2", "--folds", "2", "-o", "c.csv", *SHORT[2:])
     run("report", "f.nc", "-o", "f.html", "--release", "r.npz")
     same = cv.TopicModel(2, draws=20, tune=10, chains=2, seed=1, threads=1, progress=False)

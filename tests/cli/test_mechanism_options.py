@@ -79,7 +79,13 @@ def test_a_table_is_read_from_a_file(tmp_path):
     [
         (None, {}, "--mechanism must be one of"),
         ("magic", {}, "got magic"),
-        (None, {"sigma": "3"}, "--mechanism must be one of"),
+        (
+            None,
+            {"sigma": "3"},
+            "one that has --sigma, got none: add --mechanism discrete-gaussian or gaussian",
+        ),
+        (None, {"below": "5"}, "add --mechanism suppression$"),
+        ("suppression", {"below": "five"}, "^--below must be a decimal number, got 'five'"),
         ("gaussian", {}, "must come with --sigma, got none"),
         ("gaussian", {"sigma": "1", "base": "3"}, "must come with --sigma, got --base, --sigma"),
         ("gaussian", {"sigma": "much"}, "sigma must be"),
@@ -101,6 +107,10 @@ def test_a_table_is_read_from_a_file(tmp_path):
 def test_other_options_are_refused(kind, given, said):
     with pytest.raises((ValueError, TypeError), match=said):
         stated_mechanism(kind, False, given)
+
+
+def test_one_rule_may_be_in_one_text():
+    assert stated_mechanism("suppression --below 8", False, {}) == m.Suppression(8)
 
 
 def test_sigma_in_a_column_of_a_long_table():

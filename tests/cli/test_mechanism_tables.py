@@ -63,7 +63,7 @@ def test_values_are_named(table):
         ("a,mechanism,base\n1,sounding,5\n", "--mechanism must be one of"),
         ("a,mechanism,base\n1,rounding,\n", "must come with --base"),
         ("a,mechanism,below,hides-zero\n1,suppression,5,maybe\n", "yes, no or nothing"),
-        ("a,base\n1,5\n", "--mechanism must be one of"),
+        ("a,base\n1,5\n", "none: add --mechanism random-rounding or rounding"),
     ],
 )
 def test_other_tables_are_refused(table, text, rule):

@@ -255,14 +255,14 @@ def test_a_level_of_rho(here):
 def test_random_rounding_says_that_it_is_no_differential_privacy(here):
     rounding = ("privatize", "counts.csv", "-o", "r.npz", "--mechanism", "random-rounding", "--base", "3")
     found = run(*rounding)
-    assert "random rounding is no differential privacy" in found.stderr
-    assert "This is no differential privacy" in found.stdout
+    assert "random rounding is not differential privacy" in found.stderr
+    assert "This is not differential privacy" in found.stdout
     assert "Wrote r.npz: 20 x 8 reports, randomly rounded." in found.stdout
     release = cv.Release.load("r.npz")
     assert release.mechanism == cv.mechanisms.RandomRounding(3)
     assert release.column_labels == tuple(WORDS)
     assert (abs(release.reports - COUNTS) < 3).all()
-    assert "is no differential privacy" in " ".join(
+    assert "is not differential privacy" in " ".join(
         run("privatize", "--help").stdout.replace("│", " ").split()
     )
     for options, rule in (

@@ -326,3 +326,34 @@ def test_a_word_of_totals_that_names_nothing_is_warned_of(here):
     Path("t.csv").write_text("r,a,b\nA,10,13\nB,12,27\n")
     found = run("import", "t.csv", "-o", "r.npz", *EXACT, "--total", "Insgsamt")
     assert "warning: no label is 'Insgsamt', which --total names" in found.output
+
+
+def test_cells_without_a_row_are_asked_for_where_zeros_are_left_out(here):
+    (here / "t.csv").write_text("area,age,count\nA,x,12\nA,y,16\nB,x,19\nC,y,18\n")
+    stated = ("--long", "area,age", "--value", "count")
+    wonder = (*stated, "--mechanism", "cdc-wonder")
+    asked = fails("import", "t.csv", "-o", "t.npz", *wonder)
+    assert "--background must say what 2 cells without a row are" in asked
+    release, line = run_import(here / "t.csv", *wonder, "--background", "0")
+    assert "0 in totals; 2 cells without a row (0)." in line
+    np.testing.assert_array_equal(release.reports, [[12, 16], [19, 0], [0, 18]])
+    release, line = run_import(here / "t.csv", *wonder, "--background", "missing")
+    assert "0 in totals; 2 cells without a row (masked)." in line
+    assert np.argwhere(release.mask).tolist() == [[1, 1], [2, 0]]
+    release, line = run_import(here / "t.csv", *stated, "--mechanism", "suppression --below 10")
+    assert "0 in totals; 2 cells without a row (hidden)." in line
+    np.testing.assert_array_equal(release.reports, [[12, 16], [19, NAN], [NAN, 18]])
+
+
+def test_exposures_are_in_the_stated_format(here):
+    (here / "t.csv").write_text("area;age;population;deaths;s\nA;x;10.000;1.005;1.500\nA;y;999;2.106;2.500\n")
+    long = ("--long", "area,age", "--value", "deaths", "--thousands", ".")
+    interval = ("--mechanism", "interval", "--lower", "0", "--upper", "inf")
+    release, _ = run_import(here / "t.csv", *long, "--exposure", "population", *interval)
+    assert list(release.exposure.values) == [10_000, 999]
+    release, _ = run_import(here / "t.csv", *long, "--mechanism", "gaussian", "--sigma", "s")
+    assert {each.sigma for each in release.known_mechanisms} == {1500, 2500}
+    (here / "w.csv").write_text("area;x;y\nA;1.005;2.106\nB;3.001;9\n")
+    (here / "e.csv").write_text("area;x;y\nA;10.000;20.000\nB;30.000;40.000\n")
+    release, _ = run_import(here / "w.csv", "--thousands", ".", "--exposure", "e.csv", *interval)
+    assert list(release.exposure.values) == [10_000, 20_000, 30_000, 40_000]

@@ -50,3 +50,10 @@ def test_blanks_are_masked_next_to_words(cells, words, kind):
 def test_other_cells_are_refused_by_name(cells, rule):
     with pytest.raises(ValueError, match=rule):
         read(cells)
+
+
+def test_cells_without_a_row_are_in_the_tally():
+    read = read_cells(Path("t.csv"), [["3", ""]], ["n"], NO_WORDS)
+    assert read.describe(no_row="2 cells without a row (hidden)") == (
+        "2 cells: 1 count, 1 hidden (1 empty), 0 masked, 0 in totals; 2 cells without a row (hidden)."
+    )

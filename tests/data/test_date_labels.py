@@ -193,3 +193,28 @@ def test_zones_are_read():
 )
 def test_the_usual_order_of_labels(texts, order):
     assert in_usual_order(texts) == [texts[i] for i in order]
+
+
+def test_months_without_a_year_are_in_calendar_order_or_follow_each_other():
+    steps = steps_in_time(["Apr", "Feb", "Jan", "Jun", "Mar"])
+    assert steps.labels == ["Jan", "Feb", "Mar", "Apr", "May", "Jun"]
+    assert steps.places.tolist() == [2, 1, 4, 0, -1, 3]
+    winter = ["November", "December", "January", "February"]
+    assert steps_in_time(winter).labels == winter
+    assert in_usual_order(["Mar", "Jan", "Feb"]) == ["Jan", "Feb", "Mar"]
+    assert in_usual_order(winter) == winter
+    assert steps_in_time(["Jan", "total"]) is None
+
+
+@pytest.mark.parametrize(
+    "labels", [["FY2016", "FY2017", "FY2018"], ["FY16", "FY17", "FY18"], ["FY 2016/17", "FY 2017/18"]]
+)
+def test_fiscal_years_are_years(labels):
+    assert steps_in_time(labels[::-1]).labels == labels
+    assert dates_of(labels).unit == "year"
+
+
+def test_labels_of_an_axis_of_time_stay_in_their_order():
+    seasons = ["spring", "summer", "autumn"]
+    assert in_usual_order(seasons, "Season of birth") == seasons
+    assert in_usual_order(seasons, "reason") == sorted(seasons)

@@ -2,9 +2,10 @@ import numpy as np
 import pytest
 
 import countveil as cv
-from countveil.data.edge_lists import counts_of_edges, import_edges, read_edges
+from countveil.data.edge_lists import counts_of_edges, import_edges, read_edges, reports_of
 from countveil.data.importing import check_again
 from countveil.data.reports import observations_of
+from countveil.data.text_tables import Format
 
 m = cv.mechanisms
 EDGES = "Source,Target,Weight,Type\nA,B,4,Directed\nB,C,2,Directed\nC,A,3,Directed\n"
@@ -104,9 +105,10 @@ def test_an_undirected_list_with_every_pair_twice_is_refused(file):
 
 @pytest.mark.parametrize("weight", ["2.5", "many", "-2", "nan"])
 def test_weights_of_an_owner_are_refused_without_being_shown(file, weight):
+    path = file(f"from,to,count\nx,y,{weight}\n")
     with pytest.raises(ValueError, match=r"whole numbers|non-negative|finite") as caught:
-        counts_of_edges(read_edges(file(f"from,to,count\nx,y,{weight}\n"), directed=True))
-    assert weight not in str(caught.value)
+        counts_of_edges(read_edges(path, directed=True))
+    assert weight not in str(caught.value).replace(str(path), "")
 
 
 def test_a_graph_with_weights_in_text(file):
@@ -158,3 +160,15 @@ def test_an_undirected_pair_has_one_report(file, mechanism):
 def test_reports_need_a_column_of_reports(file):
     with pytest.raises(ValueError, match="must have a column of reports"):
         import_edges(read_edges(file("from,to\nB,A\n"), directed=True), m.Suppression(2), "Others")
+
+
+def test_reports_are_in_the_format_of_the_file(file):
+    path = file("made by us\nSource;Target;Weight\na;b;1.005\nb;c;2.003\na;c;7\n")
+    for stated, values in [
+        (Format(";", thousands=".", skip=1), [1005, 2003, 7]),
+        (Format(decimal="."), [1.005, 2.003, 7]),
+    ]:
+        found = read_edges(path, None, False, None, stated)
+        np.testing.assert_allclose(reports_of(found, ()), values)
+    with pytest.raises(ValueError, match=r"'1\.005' may be thousands or decimals"):
+        reports_of(read_edges(path, None, False), ())

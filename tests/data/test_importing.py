@@ -467,3 +467,11 @@ def test_zeros_that_hide_counts_are_warned_of():
         with pytest.warns(UserWarning, match="no count of 1 to 4 is hidden, and 12 are 0"):
             cv.import_reports(container(values), m.Suppression(5), "s")
     cv.import_reports(np.where(values == 0, np.nan, values), m.Suppression(5, shows_zero=False), "s")
+
+
+def test_masked_cells_keep_an_exposure_that_is_known():
+    mask = np.array([[False, True], [True, False]])
+    found = cv.import_reports(
+        [[5, 0], [0, 9]], m.Suppression(5), "Others", mask=mask, exposure=[[10.0, 20.0], [np.nan, 30.0]]
+    )
+    assert list(found.exposure.values) == [10.0, 20.0, 1.0, 30.0]

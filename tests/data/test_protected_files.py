@@ -1,11 +1,13 @@
 import sys
 
 import numpy as np
+import openpyxl
 import pandas as pd
 import pytest
 
 from countveil.data.cell_kinds import Words
-from countveil.data.protected_files import read_long, read_protected
+from countveil.data.protected_files import UNCALCULATED, read_long, read_protected
+from countveil.data.text_tables import Format
 
 WIDE = 'county,old,young\nAda,12,"<10"\nBo,-3,\nCy,0.5,NA\n'
 LONG = 'county,age,n\nAda,old,12\nAda, young,Suppressed\nBo,"old",30\n'
@@ -238,3 +240,75 @@ def test_years_and_codes_that_no_option_names(tmp_path):
     path.write_text("2021,3\n2020,4\n")
     with pytest.raises(ValueError, match="add a row of names, and state --row-labels"):
         read_protected(path, header=False)
+
+
+GERMAN = "area;age;population;deaths;s\nA;x;10.000;1.005;1.500\nA;y;999;2.106;0,5\n"
+
+
+@pytest.mark.parametrize("stated", [Format(thousands="."), Format(decimal=","), Format()])
+def test_columns_of_numbers_are_in_the_format_of_the_reports(tmp_path, stated):
+    (tmp_path / "t.csv").write_text(GERMAN)
+    read = read_long(
+        tmp_path / "t.csv", ["area", "age"], "deaths", numbers=["population", "s"], stated=stated
+    )
+    assert read.frame["deaths"].tolist() == [1005, 2106]
+    assert read.frame["population"].astype(float).tolist() == [10_000, 999]
+    assert read.frame["s"].astype(float).tolist() == [1500, 0.5]
+
+
+def test_a_column_of_numbers_that_may_be_thousands_or_decimals_is_refused(tmp_path):
+    (tmp_path / "t.csv").write_text("area,age,population,deaths\nA,x,1.000,5\nA,y,2.000,6\n")
+    read = {"axes": ["area", "age"], "value": "deaths", "numbers": ["population"]}
+    with pytest.raises(
+        ValueError, match=r"'1.000' may be thousands or decimals.*--thousands \. if it is 1000"
+    ):
+        read_long(tmp_path / "t.csv", **read)
+    (tmp_path / "u.csv").write_text('area,age,population,deaths\nA,x,"1,000",5\nA,y,"2,000",6\n')
+    found = read_long(tmp_path / "u.csv", **read, stated=Format(thousands=","))
+    assert found.frame["population"].astype(float).tolist() == [1000, 2000]
+
+
+def test_numbers_of_a_parquet_keep_their_values(tmp_path):
+    frame = pd.DataFrame({"a": ["A", "B"], "b": ["x", "y"], "n": [5, 6], "e": [1.5, None]})
+    frame.to_parquet(tmp_path / "t.parquet")
+    stated = Format(thousands=".")
+    found = read_long(tmp_path / "t.parquet", ["a", "b"], "n", numbers=["e"], stated=stated)
+    assert found.frame["e"].iloc[0] == "1.5"
+
+
+def test_a_number_beside_a_word_for_hidden_counts_is_left_out_with_a_warning(tmp_path):
+    (tmp_path / "t.csv").write_text("area,age,n,status\nA,x,0,suppressed\nA,y,6,\nB,x,9,E\nB,y,0,..\n")
+    words = Words(("suppressed",), ("..",))
+    with pytest.warns(UserWarning, match="2 numbers beside a status that says there is none: left out"):
+        read = read_long(tmp_path / "t.csv", ["area", "age"], "n", words, status="status")
+    np.testing.assert_array_equal(read.frame["n"], [np.nan, 6, 9, np.nan])
+    assert read.masked.tolist() == [False, False, False, True]
+    assert read.flags == {"E": 1}
+
+
+def test_formulas_that_were_never_calculated_are_refused(tmp_path):
+    book = openpyxl.Workbook()
+    for row in (["region", "flu", "cold"], ["A", 5, "=B2*2"], ["B", 12, 9]):
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    with pytest.raises(
+        ValueError, match="values of its formulas, got none in cell C2: open and save it in Excel"
+    ):
+        read_protected(tmp_path / "t.xlsx")
+    book.active["C2"] = 10
+    book.save(tmp_path / "t.xlsx")
+    assert read_protected(tmp_path / "t.xlsx").values.tolist() == [[5, 10], [12, 9]]
+
+
+@pytest.mark.parametrize(
+    ("cell", "calculated"),
+    [
+        (b'<c r="C2"><f>B2*2</f><v /></c>', False),
+        (b'<c r="C2" s="1"><f t="shared" si="0"/></c>', False),
+        (b'<c r="C2"><f>B2*2</f><v>10</v></c>', True),
+        (b'<c r="C2" t="str"><f>IF(B2,B2,"")</f><v></v></c>', True),  # an empty text
+        (b'<c r="B2"><v>1</v></c><c r="C2"/>', True),
+    ],
+)
+def test_what_is_calculated(cell, calculated):
+    assert (UNCALCULATED.search(cell) is None) == calculated

@@ -36,6 +36,12 @@ def test_a_eurostat_table_has_a_row_for_each_cell():
         (":", "", "cd", "c", "hidden"),
         (":", "", "z", ":", "masked"),
         ("NaN", "", "", ":", "masked"),
+        ("", "", "Q", "Q", "hidden"),
+        ("", "", "M", "M", "masked"),
+        ("0", "C", "", "C", "hidden"),  # no exact count beside a word that says it is hidden
+        ("0", "D", "", "D", "masked"),
+        ("0", "", "c", "c", "hidden"),
+        ("12", "F", "p", "12", None),
     ],
 )
 def test_why_a_cell_has_no_number(value, status, flag, cell, kind):
@@ -45,15 +51,21 @@ def test_why_a_cell_has_no_number(value, status, flag, cell, kind):
     assert (cell in found.masked) == (kind == "masked")
 
 
+def test_missing_values_have_the_code_of_the_file():
+    found = statuses_of(["5", "", "9", "", ""], {"OBS_STATUS": ["A", "M", "A", "Q", "A"]})
+    assert found.cells == ["5", "M", "9", "Q", ":"]
+    assert (found.hidden, found.masked, found.n_dropped) == (("Q",), (":", "M"), 0)
+
+
 def test_flags_of_numbers_are_counted():
     found = statuses_of(
         ["1", "2", "3", ""],
         {
-            "CONF_STATUS": ["F", "C", "", "C"],
+            "CONF_STATUS": ["F", "", "", "C"],
             "OBS_FLAG": ["bp", "", "e", ""],
             "OBS_STATUS": ["A", "", "E", ""],
         },
     )
-    assert found.flags == {"b": 1, "p": 1, "C": 1, "e": 1, "E": 1}
-    cells, flags = beside_status(["1", "", ""], ["E", "x", ""])
-    assert (cells, flags) == (["1", "x", ""], {"E": 1})
+    assert found.flags == {"b": 1, "p": 1, "e": 1, "E": 1}
+    assert beside_status(["1", "", ""], ["E", "x", ""]) == (["1", "x", ""], {"E": 1}, 0)
+    assert beside_status(["1", "0", "x"], ["E", "x", "x"], ("x",)) == (["1", "x", "x"], {"E": 1}, 1)

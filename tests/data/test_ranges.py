@@ -112,7 +112,7 @@ def test_releases_of_ranges_come_back_from_files(tmp_path):
     assert_same(observations_of(again), cv.Reports.between(LOWER, UPPER))
     words = again.describe()
     assert "4 different ranges, from 0 to 3 up to 90 or more" in words
-    assert "no differential privacy" in words
+    assert "not differential privacy" in words
 
 
 @pytest.mark.long

@@ -261,7 +261,7 @@ def test_a_method_that_is_not_calibrated_has_no_intervals():
 
 def test_what_cannot_be_listed_is_refused(suppressed, monkeypatch):
     fit, data = suppressed
-    with pytest.raises(ValueError, match=r"by must name axes among \['county', 'age'\], got 'state'"):
+    with pytest.raises(ValueError, match=r"axes among county \(rows\), age \(columns\), got 'state'"):
         fit.counts_table(data, by=["state"])
     with pytest.raises(ValueError, match="by must name each axis once"):
         fit.counts_table(data, by=["county", "d"])
@@ -306,3 +306,12 @@ def test_intervals_cover_planted_counts(totals):
     assert abs(covered.mean() - promised) < 4 * np.sqrt(promised * (1 - promised) / hidden.sum())
     sums = fit.counts_table(data, by="v", draws=100)
     assert ((sums["lower"] <= counts.sum(axis=0)) & (counts.sum(axis=0) <= sums["upper"])).sum() >= 5
+
+
+def test_a_count_by_several_rules_is_called_by_the_last_that_changes_it():
+    both = m.Composed(m.Suppression(8), m.Rounding(5))
+    assert [counts_table.kind_by(each) for each in (both, m.TopCoding(9), m.Laplace(1))] == [
+        "rounded",
+        "top-coded",
+        "noisy",
+    ]

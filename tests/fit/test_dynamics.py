@@ -1,5 +1,7 @@
 """DynamicModel: components over time, from reports of matrices and tensors, to a file and back."""
 
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -216,7 +218,7 @@ def test_years_across_columns_are_time_if_stated():
     assert note.endswith("1 of 5 years has no data: 2004 is treated as missing.")
     assert found.column_labels == ["2001", "2002", "2003", "2004", "2005"]
     assert found.reports.reshape(-1).tolist() == [1, 3, -1, 2, 4, 5, 7, -1, 6]  # 0 is not stored
-    assert cv.DynamicModel(1, time=0).in_time(data) == (data, "")
+    assert cv.DynamicModel(1, time=0).in_time(data)[0] is data
 
 
 @pytest.mark.parametrize(
@@ -233,10 +235,19 @@ def test_steps_that_cannot_be_put_in_order_are_refused_in_words(steps, said):
         cv.DynamicModel(1, time=1, **BRIEF).fit(data)
 
 
-def test_steps_that_do_not_say_when_they_are_may_be_in_any_order():
-    for steps in (["spring", "summer", "autumn"], ["11", "12", "1"], ["w2", "w1", "w3"]):
+def test_steps_that_do_not_say_when_they_are_may_be_in_any_order_which_is_said():
+    for steps, words in [
+        (["spring", "summer", "autumn"], "in the order of the data, .*: spring, summer, autumn"),
+        (["11", "12", "1"], "in the order of the data"),
+        (["w2", "w1", "w3"], "in the order of the data"),
+        (["w1", "w3", "w10"], "^$"),
+    ]:
         data = cv.PrivatizedCounts(np.ones((3, 2), dtype=int), 0.3, row_labels=steps)
-        assert cv.DynamicModel(1).in_time(data) == (data, "")
+        found, note = cv.DynamicModel(1).in_time(data)
+        assert found is data
+        assert re.search(words, note), steps
+    months = cv.PrivatizedCounts(np.ones((3, 2), dtype=int), 0.3, row_labels=["Apr", "Feb", "Mar"])
+    assert cv.DynamicModel(1).in_time(months)[0].row_labels == ["Feb", "Mar", "Apr"]
 
 
 def test_offsets_are_refused_in_words(planted):

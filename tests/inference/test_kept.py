@@ -6,8 +6,10 @@ import xarray as xr
 
 from countveil.data.mechanism_checks import MechanismCheck
 from countveil.data.observations import ExactCounts, PrivatizedCounts
+from countveil.data.reports import Reports
 from countveil.inference import kept
 from countveil.inference.diagnostics import Share, Totals
+from countveil.privacy.mechanisms import Suppression
 
 TOTALS = Totals(5.0, 1.0, 4.0, 3.0, 6.0)
 WITHOUT = Totals(5.0, 1.0, 4.0, None, None)
@@ -85,3 +87,12 @@ def test_what_is_no_number_or_not_whole_is_refused(attributes):
     tree.attrs = attributes
     with pytest.raises(ValueError, match="must state"):
         kept.check_kept(tree)
+
+
+def test_a_digest_is_of_reports_and_not_of_their_codes():
+    reports = np.array([[10, 15, np.nan], [25, np.nan, 40]])
+    other = np.where(reports == 40, 35, reports)
+    by = [Reports(each, Suppression(10)) for each in (reports, other, reports.copy())]
+    assert (by[0].reports == by[1].reports).all()
+    first, second, third = map(kept.digest_of, by)
+    assert first == third != second

@@ -47,7 +47,7 @@ def test_reports_are_the_multiples_on_both_sides():
 
 def test_it_says_that_it_is_no_differential_privacy(tmp_path):
     found = round_randomly(np.arange(12).reshape(3, 4), 5)
-    assert "This is no differential privacy" in found.describe()
+    assert "This is not differential privacy" in found.describe()
     assert "vouches" not in found.describe()
     assert found.source is None
     with pytest.raises(ReleaseError, match="which keeps none"):

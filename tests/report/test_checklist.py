@@ -31,7 +31,7 @@ def test_what_the_fit_knows_is_said_and_the_rest_is_an_open_box_with_its_command
         "countveil fit topics release.npz -o other.nc --topics 3 --draws 10 --tune 10 --chains 2 --seed 1 "
     )
     assert found["Priors"].command.startswith(f"{command}--prior-shape 0.1\n")
-    assert found["Sum of the true counts"].said == f"{topic_fit.totals()}."
+    assert found["Expected sum of counts"].said == f"{topic_fit.totals()}."
     for name in ("Simulated releases", "Number of components", "Priors", "Prior predictive check"):
         assert not found[name].done
     state = topic_fit.diagnostics().state
@@ -86,7 +86,7 @@ def test_a_release_that_keeps_no_level_is_not_said_to_have_stated_one():
     assert (
         found["Level as it was stated"].said == "There is none: RandomRounding(3) states no level of privacy."
     )
-    assert "no differential privacy" in found["Statement"].said
+    assert "not differential privacy" in found["Statement"].said
 
 
 def test_a_masked_cell_and_a_release_of_a_mechanism_that_keeps_no_level_are_told():
@@ -95,7 +95,7 @@ def test_a_masked_cell_and_a_release_of_a_mechanism_that_keeps_no_level_are_told
     data = cv.Reports(3 * (COUNTS // 3), cv.mechanisms.RandomRounding(3), mask=mask)
     found = items(cv.TopicModel(2, **QUICK).fit(data))
     assert found["Masked cells"].said.startswith("3 of 30 cells (10.0%) were masked")
-    assert "This is no differential privacy" in found["Statement"].said
+    assert "This is not differential privacy" in found["Statement"].said
 
 
 def test_no_true_count_is_printed():

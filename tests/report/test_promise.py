@@ -106,7 +106,7 @@ def test_levels_of_rho_are_said_in_their_own_words():
 def test_imported_reports_are_vouched_for_by_whoever_imported_them():
     reports = np.maximum(COUNTS, 0)
     for mechanism, said in (
-        (cv.mechanisms.Suppression(5), "no differential privacy"),
+        (cv.mechanisms.Suppression(5), "not differential privacy"),
         (cv.mechanisms.TwoSidedGeometric(0.37), "for a difference of one count"),
     ):
         values = np.where((reports > 0) & (reports < 5), np.nan, reports) if "no" in said[:2] else reports

@@ -52,7 +52,7 @@ def counts(
     check_ending(output, ".csv", ".xlsx", ".parquet")
     check_free(output, force, fit, release)
     if every and sums is not None:
-        raise ValueError("--all must come without --sums, which are of all counts")
+        raise ValueError("--all and --sums cannot be combined: sums already cover all counts")
     if not release.is_file():
         raise FileNotFoundError(f"no release at {release}")
     found = loaded(fit)

@@ -6,7 +6,6 @@ from typing import Annotated
 import typer
 
 from countveil.cli.errors import plain_errors
-from countveil.cli.options import Force
 from countveil.cli.results import with_quiet
 from countveil.cli.say import say
 from countveil.cli.show import FitFile, loaded
@@ -17,7 +16,7 @@ from countveil.cli.show import FitFile, loaded
 def export(
     fit: FitFile,
     folder: Annotated[Path, typer.Argument(help="The folder to write to; created if it does not exist.")],
-    force: Force = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files in the folder.")] = False,
 ) -> None:
     """Write all tables of a fit as CSV files: topics, words, documents, totals, diagnostics.
 

@@ -8,6 +8,7 @@ import typer
 
 if TYPE_CHECKING:
     from countveil.data.protected_files import ProtectedTable
+    from countveil.data.text_tables import Format
 
 Exposure = Annotated[
     str | None,
@@ -24,8 +25,10 @@ def column_of_exposure(given: str | None) -> list[str]:
     return [] if given is None else [given]
 
 
-def exposure_of_wide(given: str | None, found: "ProtectedTable", header: bool, row_labels: str | None) -> Any:
-    """The exposures in a file like that of the table, in its order, or None.
+def exposure_of_wide(
+    given: str | None, found: "ProtectedTable", header: bool, row_labels: str | None, stated: "Format"
+) -> Any:
+    """The exposures in a file like that of the table, with its number format as stated, in its order, or None.
 
     Raises:
         FileNotFoundError: no such file.
@@ -34,9 +37,11 @@ def exposure_of_wide(given: str | None, found: "ProtectedTable", header: bool, r
     if given is None:
         return None
     from countveil.data.protected_files import read_protected
+    from countveil.data.text_tables import Format
 
     path = Path(given)
-    own = read_protected(path, header=header, row_labels=row_labels)
+    marks = Format(thousands=stated.thousands, decimal=stated.decimal)
+    own = read_protected(path, header=header, row_labels=row_labels, stated=marks)
     if own.values.shape != found.values.shape:
         raise ValueError(
             f"--exposure {path} must have the shape of the table {found.values.shape}, got {own.values.shape}"

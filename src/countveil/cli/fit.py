@@ -332,7 +332,7 @@ def print_totals(model: "FactorizationEstimator") -> None:
             say(f"  {plain(name)}: p {p}, variance over mean {ratio}")
     totals = model.totals()
     if totals is not None:
-        say(f"Sum of the true counts: {totals}.")
+        say(f"Expected sum of counts: {totals}.")
     print_totals_used(model)
 
 

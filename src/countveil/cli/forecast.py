@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from countveil.cli.errors import plain_errors
-from countveil.cli.options import Force, Seed
+from countveil.cli.options import Force
 from countveil.cli.outputs import check_ending, check_free
 from countveil.cli.results import Result, with_result
 from countveil.cli.say import say
@@ -20,13 +20,18 @@ def forecast(
     steps: Annotated[int, typer.Option(min=1, help="Number of time steps to forecast.")] = 1,
     interval: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
     draws: Annotated[int, typer.Option(min=1, help="Number of posterior draws to continue.")] = 500,
-    seed: Seed = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Seed of the random numbers: the same seed gives the same result [default: the seed of the fit].",
+        ),
+    ] = None,
     force: Force = False,
 ) -> Result:
     """Forecast the true counts of the next time steps: mean, median and interval of each cell.
 
-    Steps are labelled by continuing numbers or dates at equal distances, otherwise t+1, t+2 and so on. Without --seed,
-    the seed of the fit is used.
+    Steps are labelled by continuing numbers or dates at equal distances, otherwise t+1, t+2 and so on.
 
     Example: `countveil forecast months.nc -o next.csv --steps 3`
     """

@@ -1,5 +1,6 @@
 """``countveil import``: a release from a table that somebody else protected."""
 
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -205,19 +206,21 @@ def import_table(
         return m.stated_mechanism(mechanism, hides_zero, given) if ranges is None else ranges
 
     read: Cells | None = None
-    flags, layout, n_cells = None, None, 0
+    flags, layout, n_cells, no_row = None, None, 0, ""
     if edges.network:
-        release = edges.imported(table, matrix.vocabulary, stated, source, words.absent, left_out, simulated)
+        release = edges.imported(
+            table, matrix.vocabulary, stated, source, words.absent, left_out, simulated, form
+        )
     elif long is not None and value is not None:
         axes = [name.strip() for name in long.split(",")]
         sums, groups = stated_totals.beside_long(value, words, form)
         further = [
             *([] if by is None else [by.by]),
-            *([given["sigma"]] if in_column else []),
-            *e.column_of_exposure(exposure),
             *t.columns_named(sums, groups, [*axes, value]),
         ]
-        whole = read_long(table, axes, value, words, further, status=status, stated=form)
+        numbers = [*([given["sigma"]] if in_column else []), *e.column_of_exposure(exposure)]
+        with doubts_said():
+            whole = read_long(table, axes, value, words, further, numbers=numbers, status=status, stated=form)
         stated = stated if in_column else of_intervals(whole)
         exact = not in_column and shows_counts([stated] if by is None else [each for _, each in by.rows])
         kept, inside = stated_totals.inside_long(table, whole, axes, value, exact)
@@ -232,6 +235,7 @@ def import_table(
                 background=left_out, totals=[*sums, *inside] or None, groups=groups, exposure=exposure,
                 simulated=simulated,
             )  # fmt: skip
+        no_row = without_row(prod(release.shape) - len(kept.frame), mechanism, left_out)
         read, flags, layout, n_cells = kept.cells, kept.flags, kept.layout, len(whole.frame)
     else:
         with doubts_said():
@@ -254,14 +258,14 @@ def import_table(
         with doubts_said():
             release = import_reports(
                 found, stated, source, totals=[*families, *inside] or None, simulated=simulated,
-                exposure=e.exposure_of_wide(exposure, found, not no_header, row_labels),
+                exposure=e.exposure_of_wide(exposure, found, not no_header, row_labels, form),
             )  # fmt: skip
         read, layout = found.cells, found.layout
     release.save(output)
     if layout is not None:
         say(f"Read {table}: {layout.describe()}.")
     if read is not None:
-        say(read.describe(n_cells - read.code.size, flags))
+        say(read.describe(n_cells - read.code.size, flags, no_row))
         warn_of(read, words, release)
     say(release.describe())
     matrix.say_orientation(table, release.shape)
@@ -284,6 +288,26 @@ def warn_of(read: "Cells", words: "Words", release: "Release") -> None:
             "rounded, state how, or intervals are too narrow",
             err=True,
         )
+
+
+def without_row(n: int, mechanism: str | None, left_out: "float | str | None") -> str:
+    """What cells of a long table without a row are, in words; empty where all have one.
+
+    Raises:
+        ValueError: some that nothing says what they are, by a publisher who leaves out zeros.
+    """
+    from countveil.data.text_tables import amount
+    from countveil.privacy.mechanisms import PRESETS
+
+    if not n:
+        return ""
+    if left_out is None and mechanism in PRESETS and PRESETS[mechanism].omits_zeros:
+        raise ValueError(
+            f"--background must say what {amount(n, 'cell')} without a row are, because {mechanism} leaves out rows of "
+            "zeros: --background 0 if they are zeros, --background missing if they were never reported"
+        )
+    what = "hidden" if left_out is None else "masked" if left_out == "missing" else f"{left_out:g}"
+    return f"{amount(n, 'cell')} without a row ({what})"
 
 
 def read_background(text: str | None) -> "float | Literal['missing'] | None":

@@ -27,7 +27,7 @@ def look(
 ) -> Result:
     """Show how a published table would be read, and suggest the command that imports it.
 
-    Nothing is decided and nothing is written: what was done to the counts is for you to state, as the publisher says.
+    Nothing is decided or written. You state what was done to the counts, as the publisher documents it.
 
     Example: `countveil look deaths.csv`
     """

@@ -96,11 +96,19 @@ def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any
     there = {name: value for name, value in given.items() if value is not None}
     if kind is None and set(there) == {"alpha"}:
         kind = "two-sided-geometric"
-    if kind is not None and (kind in m.PRESETS or THEN in kind):
+    if kind is not None and (kind in m.PRESETS or THEN in kind or " --" in kind):
         if there or hides_zero:
             raise ValueError(f"--mechanism {kind!r:.60} must come without options of its own, got others")
-        return m.preset(kind) if kind in m.PRESETS else in_order("--mechanism", kind)
+        if kind in m.PRESETS:
+            return m.preset(kind)
+        return cast(Mechanism, mechanism_in_text("--mechanism", kind))
     if kind is None or kind not in KINDS:
+        fitting = [name for name, (_, own) in KINDS.items() if set(own) == set(there)]
+        if kind is None and fitting:
+            has = " and ".join(f"--{name}" for name in there)
+            raise ValueError(
+                f"--mechanism must be one that has {has}, got none: add --mechanism {' or '.join(fitting)}"
+            )
         raise ValueError(
             f"--mechanism must be one of {', '.join((*KINDS, *m.PRESETS))}, got {kind or 'none'}"
         )
@@ -115,6 +123,16 @@ def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any
         raise ValueError(
             f"--mechanism {kind} must come with {' and '.join(options)}, got {', '.join(got) or 'none'}"
         )
+    try:
+        return made(kind, noise, hides_zero, there)
+    except (TypeError, ValueError) as error:
+        if str(error).split(" ", 1)[0] not in there:
+            raise
+        raise ValueError(f"--{error}") from error
+
+
+def made(kind: str, noise: str, hides_zero: bool, there: Mapping[str, Any]) -> Mechanism:
+    """The mechanism of all options that it needs; raises as ``stated_mechanism``."""
     if kind == "thresholded":
         below = {name: there[name] for name in KINDS[noise][1]} if noise in KINDS else {}
         if not below or "above" in below:

@@ -12,6 +12,7 @@ from countveil.privacy.mechanisms import Mechanism
 
 if TYPE_CHECKING:
     from countveil.data.edge_lists import Edges
+    from countveil.data.text_tables import Format
 
 
 class NetworkFile(NamedTuple):
@@ -71,6 +72,7 @@ class NetworkFile(NamedTuple):
         absent: Sequence[str],
         background: float | Literal["missing"] | None,
         simulated: bool,
+        stated: "Format",
     ) -> Release:
         """A release of a file of edges with reports; raises as ``import_edges``."""
         from countveil.data.edge_lists import import_edges
@@ -79,12 +81,12 @@ class NetworkFile(NamedTuple):
             raise ValueError(
                 "--background must be a number with --network, since a network has no masked pairs"
             )
-        edges = self.read(path, vocabulary)
+        edges = self.read(path, vocabulary, stated)
         return import_edges(
             edges, mechanism, source, absent=absent, background=background, simulated=simulated
         )
 
-    def read(self, path: Path, vocabulary: Path | None) -> "Edges":
+    def read(self, path: Path, vocabulary: Path | None, stated: "Format | None" = None) -> "Edges":
         """The edges; raises as ``read_edges`` and ``read_vocabulary``."""
         from countveil.data.edge_lists import read_edges
         from countveil.data.io import read_vocabulary
@@ -93,4 +95,6 @@ class NetworkFile(NamedTuple):
             None if self.edge_columns is None else [name.strip() for name in self.edge_columns.split(",")]
         )
         actors = None if vocabulary is None else read_vocabulary(vocabulary)
-        return read_edges(path, columns, self.directed, actors)
+        if stated is None:
+            return read_edges(path, columns, self.directed, actors)
+        return read_edges(path, columns, self.directed, actors, stated)

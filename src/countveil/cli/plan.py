@@ -99,7 +99,7 @@ def plan_study(
     threads: Threads = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the whole simulation, including its noise.")] = 1,
 ) -> Result:
-    """How much noise can a study bear, and how many participants does it need? By simulation.
+    """Simulate how much noise a study can bear and how many participants it needs.
 
     Draws true counts of made-up participants, adds simulated noise, fits, and compares with the truth: error of the
     rates, recovery of the topics, width of the intervals, and where the naive analysis would mislead. Without a pilot

@@ -61,7 +61,7 @@ def plan_trend(
     interval: Annotated[float, typer.Option(help="Probability of the interval that excludes zero.")] = 0.9,
     power: Annotated[float, typer.Option(help="The probability of detecting the change.")] = 0.8,
 ) -> Result:
-    """Is a change over waves detected through the noise, and how many people and waves does it take?
+    """Find how many people and waves it takes to detect a change through the noise.
 
     Uses a formula for the sum of unbiased reports over all people: the change is detected if the interval for the
     slope of the least-squares line through the totals excludes zero. A model that shares strength between items may

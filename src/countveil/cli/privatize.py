@@ -58,7 +58,7 @@ def privatize_counts(
         str | None,
         typer.Option(
             metavar="random-rounding",
-            help="Instead of a level: round counts at random to a multiple of --base, without bias. This is no "
+            help="Instead of a level: round counts at random to a multiple of --base, without bias. This is not "
             "differential privacy: a report shows the range of its count, and nothing bounds what an attacker can "
             "infer in addition, for instance from totals. Use it only if a rule requires it.",
         ),
@@ -234,7 +234,7 @@ def describe(release: Release, level: Level | None, labels: Labels) -> None:
     ``release`` may be one file of several, ``labels`` are those of all.
     """
     if level is None:
-        say("warning: random rounding is no differential privacy; no level is kept", err=True)
+        say("warning: random rounding is not differential privacy; no level is kept", err=True)
         say(release.known_mechanisms[0].describe())
     elif hidden := level.hides():
         smaller = "epsilon/N" if isinstance(level, PrivacyLevel) else "rho"

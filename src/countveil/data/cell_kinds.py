@@ -77,8 +77,8 @@ class Cells(NamedTuple):
                 times_by_kind[kind]["" if kind == COUNT else text] += n
         return times_by_kind
 
-    def describe(self, totals: int = 0, flags: Counter[str] | None = None) -> str:
-        """One line that accounts for every cell."""
+    def describe(self, totals: int = 0, flags: Counter[str] | None = None, no_row: str = "") -> str:
+        """One line that accounts for every cell; ``no_row`` says it of those without a row."""
         tally = self.tally()
         parts = [amount(tally[COUNT].total(), "count")]
         parts += [f"{tally[INTERVAL].total():,} in intervals ({listed(tally[INTERVAL])})"] * bool(
@@ -87,8 +87,9 @@ class Cells(NamedTuple):
         parts.append(f"{tally[HIDDEN].total():,} hidden{bracketed(tally[HIDDEN])}")
         parts.append(f"{tally[MASKED].total():,} masked{bracketed(tally[MASKED])}")
         parts.append(f"{totals:,} in totals")
+        absent = f"; {no_row}" if no_row else ""
         dropped = f"; flags left out: {listed(flags)}" if flags else ""
-        return f"{amount(self.code.size + totals, 'cell')}: {', '.join(parts)}{dropped}."
+        return f"{amount(self.code.size + totals, 'cell')}: {', '.join(parts)}{absent}{dropped}."
 
 
 def listed(words: Counter[str]) -> str:
@@ -110,10 +111,12 @@ def read_cells(
     stated: Format = NOTHING_STATED,
     separator: str | None = None,
     blank: int | None = None,
+    form: NumberFormat | None = None,
 ) -> Cells:
     """The cells (rows, columns) of some columns of texts or numbers.
 
     ``blank`` is what empty cells are; None is as the words say, or else masked if others are hidden or intervals.
+    ``form`` is the format of numbers; None is as stated, or as these cells prove.
 
     Raises:
         ValueError: a cell that is neither a number, an interval nor a word; numbers in several formats, or in one that
@@ -130,12 +133,8 @@ def read_cells(
         )
         keys = [cell if is_number(cell) else text_of(cell) for cell in cells]
         codes[:, place] = np.array([different.setdefault(key, len(different)) for key in keys])[places]
-    texts = [key for key in different if isinstance(key, str)]
-    known = {word.strip() for word in (*words.absent, *words.missing, *words.zero)}
+    form = format_of(path, list(different), words, stated, separator) if form is None else form
     try:
-        form = number_format(
-            [text for text in texts if text not in known], stated.thousands, stated.decimal, separator
-        )
         kinds = [kind_of(cell, words, form) for cell in different]
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
@@ -154,6 +153,20 @@ def read_cells(
         np.array([each[1] for each in read], dtype=np.float64),
         np.array([each[2] for each in read], dtype=np.float64).reshape(-1, 2),
     )
+
+
+def format_of(
+    path: Path, cells: Sequence[Any], words: Words, stated: Format, separator: str | None
+) -> NumberFormat:
+    """The format of numbers in these cells, as stated, or as they prove; raises ValueError as ``read_cells``."""
+    known = {word.strip() for word in (*words.absent, *words.missing, *words.zero)}
+    texts = dict.fromkeys(text_of(cell) for cell in cells if not is_number(cell))
+    try:
+        return number_format(
+            [text for text in texts if text not in known], stated.thousands, stated.decimal, separator
+        )
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def is_number(cell: Any) -> bool:

@@ -114,6 +114,12 @@ def numbers_in(text: str) -> list[str]:
 
 def number_of(text: str, form: NumberFormat) -> float | None:
     """The number that a cell is, in this format; None where it is none."""
+    plain = plain_number(text, form)
+    return None if plain is None else float(plain)
+
+
+def plain_number(text: str, form: NumberFormat) -> str | None:
+    """The same number, digit by digit, with a decimal point and no thousands separators."""
     plain = text.translate(_PLAIN).strip()
     groups = rf"[0-9]{{1,3}}(?:[{re.escape(form.thousands)}][0-9]{{3}})+|" if form.thousands else ""
     mark = re.escape(form.decimal)
@@ -123,7 +129,7 @@ def number_of(text: str, form: NumberFormat) -> float | None:
         return None
     sign, whole, decimals, only, power = match.groups()
     whole = re.sub("[^0-9]", "", whole or "") or "0"
-    return float(f"{sign}{whole}.{decimals or only or '0'}{power or ''}")
+    return f"{sign}{whole}.{decimals or only or '0'}{power or ''}"
 
 
 def interval_of(text: str, form: NumberFormat) -> Interval | None:

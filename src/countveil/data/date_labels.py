@@ -5,6 +5,7 @@ from calendar import monthrange
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from functools import cache, partial
+from itertools import pairwise
 from math import gcd
 from typing import NamedTuple
 
@@ -21,6 +22,10 @@ MONTHS = (
 RARE = {"sept": 9, "mrz": 3, "jänner": 1}
 NUMBER = {name.casefold(): m for line in MONTHS for m, name in enumerate(line.split(), 1)} | RARE
 MONTHS_IN = {"year": 12, "half-year": 6, "quarter": 3, "month": 1}
+TIME_WORDS = re.compile(
+    "time|date|year|fy|quarter|month|week|weekday|day|period|season|wave|round|jahr|quartal|monat|woche|zeit"
+)
+"""In the name of an axis of time."""
 CENTURY_FROM = 69  # 69 is 1969 and 68 is 2068, as in POSIX
 
 _Y, _YY, _M, _D = r"(?P<y>\d{4})", r"(?P<yy>\d{2})", r"(?P<m>\d{1,2})", r"(?P<d>\d{1,2})"
@@ -29,7 +34,12 @@ _CLOCK = r"[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?"
 DAY_FIRST = rf"{_D}(?P<sep>[/-]){_M}(?P=sep){_Y}"
 MONTH_FIRST = rf"{_M}(?P<sep>[/-]){_D}(?P=sep){_Y}"
 FORMS: dict[str, tuple[str, ...]] = {
-    "year": (r"(?P<y>[12]\d{3})(?:\.0)?", r"(?P<y>[12]\d{3})[-/–](?P<next>\d{2}|\d{4})"),
+    "year": (
+        r"(?P<y>[12]\d{3})(?:\.0)?",
+        r"(?P<y>[12]\d{3})[-/–](?P<next>\d{2}|\d{4})",
+        r"FY[- ]?(?P<y>[12]\d{3})(?:[-/–](?P<next>\d{2}|\d{4}))?",
+        rf"FY[- ]?'?{_YY}",
+    ),
     "half-year": (rf"{_Y}[- ]?[SH](?P<h>[12])",),
     "quarter": (rf"{_Y}[- ]?Q(?P<q>[1-4])", rf"Q(?P<q>[1-4])[-/ ]?{_Y}"),
     "month": (
@@ -158,7 +168,7 @@ def first_day_of(form: str, parts: Mapping[str, str], text: str) -> date:
         year = int(parts["y"])
     month = NUMBER[parts["name"].casefold()] if parts.get("name") else int(parts.get("m") or 1)
     month += 6 * (int(parts.get("h") or 1) - 1) + 3 * (int(parts.get("q") or 1) - 1)
-    if "next" in parts and (year + 1) % 10 ** len(parts["next"]) != int(parts["next"]):
+    if parts.get("next") and (year + 1) % 10 ** len(parts["next"]) != int(parts["next"]):
         raise NoSuchDateError(f"dates must be of two years that follow each other, got {text!r}")
     try:
         if form == "week":
@@ -264,6 +274,18 @@ def in_style(begin: datetime, style: str, seconds: int) -> str:
     return (begin + timedelta(seconds=seconds)).strftime(style)
 
 
+def months_of(texts: Sequence[str]) -> DateLabels | None:
+    """Names of months without a year, of one year unless each follows the one before; None for other labels."""
+    months = [NUMBER.get(text.removesuffix(".").casefold(), 0) for text in texts]
+    if len(months) < 2 or 0 in months:
+        return None
+    days = [date(2000, month, 1) for month in months]
+    if all(after == before % 12 + 1 for before, after in pairwise(months)):  # such as a fiscal year
+        months = [months[0] + place for place in range(len(months))]
+    number = np.array(months, dtype=np.int64)
+    return DateLabels("month", "month", number, days, lambda n: month_name((n - 1) % 12 + 1, texts))
+
+
 class TimeSteps(NamedTuple):
     """The steps of an axis of time, put in order, with those between that have no data."""
 
@@ -274,6 +296,8 @@ class TimeSteps(NamedTuple):
 
 def steps_in_time(labels: Sequence[str], day_first: bool | None = None) -> TimeSteps | None:
     """The steps of labels that are dates, the earliest first; None for labels that are not dates.
+
+    Names of months without a year are of one year, unless each follows the one before.
 
     Steps of one length that have no data are added if at most half of all steps are. Labels keep their spelling.
 
@@ -287,6 +311,7 @@ def steps_in_time(labels: Sequence[str], day_first: bool | None = None) -> TimeS
         raise ValueError(
             f"{error}: state day_first=True or day_first=False (--day-first or --month-first)"
         ) from error
+    found = months_of([text.strip() for text in labels]) if found is None else found
     if found is None:
         return None
     order = np.argsort(found.number, kind="stable")
@@ -326,17 +351,32 @@ def in_words(unit: str, gap: int) -> str:
     return f"{unit}s" if gap == 1 else whole.get((unit, gap), "time steps")
 
 
-def in_usual_order(texts: Sequence[str]) -> list[str]:
-    """Distinct labels sorted: dates by time, labels that differ in one whole number by that number, others as text."""
+def in_usual_order(texts: Sequence[str], axis: str = "") -> list[str]:
+    """Distinct labels sorted: dates by time, labels that differ in one whole number by that number, others as text.
+
+    Others of an axis whose name is of time stay as they are.
+    """
     listed = sorted(texts)
+    months = months_of([text.strip() for text in texts])
+    if months is not None:
+        return [texts[i] for i in np.argsort(months.number, kind="stable")]
     try:
         found = dates_of([text.strip() for text in listed])
     except ValueError:  # which is for whoever takes them as time
         found = None
     if found is not None:
         return [listed[i] for i in np.argsort(found.number, kind="stable")]
-    around = {re.sub(r"\d+", "0", text) for text in listed}
-    numbers = [re.findall(r"\d+", text) for text in listed]
-    if len(around) == 1 and all(len(each) == 1 for each in numbers):
-        return sorted(listed, key=lambda text: int(re.findall(r"\d+", text)[0]))
-    return listed
+    numbers = numbers_of(listed)
+    if numbers is not None:
+        return [listed[i] for i in np.argsort(numbers, kind="stable")]
+    words = re.findall("[a-z]+", axis.casefold())
+    return list(texts) if any(map(TIME_WORDS.fullmatch, words)) else listed
+
+
+def numbers_of(texts: Sequence[str]) -> list[int] | None:
+    """The whole numbers in labels that differ in nothing else; None for other labels."""
+    around = {re.sub(r"\d+", "0", text) for text in texts}
+    numbers = [re.findall(r"\d+", text) for text in texts]
+    if len(around) > 1 or any(len(each) != 1 for each in numbers):
+        return None
+    return [int(each[0]) for each in numbers]

@@ -12,10 +12,13 @@ import pandas as pd
 import scipy.sparse as sp
 
 from countveil.common.extras import install
+from countveil.data.cell_kinds import Words, format_of, is_number
+from countveil.data.cell_texts import NumberFormat, number_of
 from countveil.data.importing import background_of, import_reports
 from countveil.data.io import UNREADABLE, CountTable
 from countveil.data.networks import edge_weights
-from countveil.data.protected_files import read_frame
+from countveil.data.protected_files import ONE_HEADER, read_frame
+from countveil.data.text_tables import Format
 from countveil.privacy import Release
 from countveil.privacy.mechanisms import Mechanism
 
@@ -40,6 +43,7 @@ class Edges(NamedTuple):
     weight: str  # what they are called
     directed: bool
     actors: list[str]
+    stated: Format = ONE_HEADER  # of the file
 
     def places(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows and columns of the edges; in an undirected network each pair is above the diagonal."""
@@ -54,6 +58,7 @@ def read_edges(
     columns: Sequence[str] | None = None,
     directed: bool | None = None,
     actors: Sequence[str] | None = None,
+    stated: Format = ONE_HEADER,
 ) -> Edges:
     """Read an edge list (.csv, .tsv, .parquet: a row for each edge) or a graph (.graphml, .gexf, by networkx).
 
@@ -61,6 +66,7 @@ def read_edges(
         columns: the names of the columns of senders, receivers and, if there is one, weights; by default found by name.
         directed: needed where neither a column "Type" nor the graph says it.
         actors: all of them, in order; by default a graph's nodes, or those with an edge in order of appearance.
+        stated: how an edge list is written, as far as it is stated.
 
     Raises:
         FileNotFoundError: no such file.
@@ -72,12 +78,12 @@ def read_edges(
             raise ValueError(f"columns (--edge-columns) must be given for an edge list, got a graph, {path}")
         found = edges_of_graph(path)
     else:
-        found = edges_of_table(path, columns, directed)
+        found = edges_of_table(path, columns, directed, stated)
     if directed is not None and found.directed != directed:
-        stated = {kind: name for name, kind in KINDS.items()}
+        kinds = {kind: name for name, kind in KINDS.items()}
         raise ValueError(
-            f"{path} must be {stated[directed]}, as stated, got {stated[found.directed]} edges: leave out "
-            f"--{stated[directed]}"
+            f"{path} must be {kinds[directed]}, as stated, got {kinds[found.directed]} edges: leave out "
+            f"--{kinds[directed]}"
         )
     if actors is None:
         return found
@@ -90,9 +96,9 @@ def read_edges(
     return found._replace(actors=list(actors))
 
 
-def edges_of_table(path: Path, columns: Sequence[str] | None, directed: bool | None) -> Edges:
+def edges_of_table(path: Path, columns: Sequence[str] | None, directed: bool | None, stated: Format) -> Edges:
     """Edges with a row for each; ``directed`` is used only if no column says it."""
-    frame = read_frame(path)
+    frame = read_frame(path, stated if stated.header_rows else stated._replace(header_rows=1))
     frame.columns = pd.Index([str(name).strip() for name in frame.columns])
     names = list(frame.columns)
     roles = list(NAMES) if columns is None else list(NAMES)[: len(columns)]
@@ -117,9 +123,8 @@ def edges_of_table(path: Path, columns: Sequence[str] | None, directed: bool | N
     if kind is None and directed is None:
         raise ValueError(f"{path} must be known to be of a directed or an undirected network: {STATE}")
     actors = list(dict.fromkeys(name for pair in zip(senders, receivers, strict=True) for name in pair))
-    return Edges(
-        path, senders, receivers, weights, weight or "", bool(directed if kind is None else kind), actors
-    )
+    is_directed = bool(directed if kind is None else kind)
+    return Edges(path, senders, receivers, weights, weight or "", is_directed, actors, stated)
 
 
 def called(path: Path, names: list[str], role: str) -> str | None:
@@ -211,15 +216,22 @@ def refuse_both_ways(edges: Edges, weights: np.ndarray) -> None:
 def reports_of(edges: Edges, absent: Sequence[str]) -> np.ndarray:
     """Reports as floats, NaN where a cell is empty or one of the words; raises ValueError for other texts."""
     none = {"", *(word.strip() for word in absent)}
-    cells = pd.Series(["" if pd.isna(cell) else str(cell).strip() for cell in edges.weights], dtype=object)
-    found = pd.to_numeric(cells.mask(cells.isin(none)), errors="coerce")
-    odd = np.flatnonzero(found.isna() & ~cells.isin(none))
-    if odd.size:
-        raise ValueError(
-            f"{edges.path} must hold numbers, or words that --absent names where a count has no report, got "
-            f"{cells[odd[0]][:40]!r} in row {odd[0] + 1}, column {edges.weight!r}"
-        )
-    return found.to_numpy(dtype=np.float64)
+    cells = [
+        "" if pd.isna(cell) else cell if is_number(cell) else str(cell).strip() for cell in edges.weights
+    ]
+    form = NumberFormat(None, ".")  # of graphs
+    if edges.path.suffix.lower() not in GRAPHS:
+        form = format_of(edges.path, cells, Words(tuple(absent)), edges.stated, edges.stated.separator)
+    found = np.full(len(cells), np.nan)
+    for row, cell in enumerate(cells):
+        number = float(cell) if is_number(cell) else number_of(cell, form)
+        if number is None and cell not in none:
+            raise ValueError(
+                f"{edges.path} must hold numbers, or words that --absent names where a count has no report, got "
+                f"{cell[:40]!r} in row {row + 1}, column {edges.weight!r}"
+            )
+        found[row] = np.nan if number is None or cell in none else number
+    return found
 
 
 def import_edges(

@@ -62,7 +62,7 @@ def import_reports(
             they are exact, or of (axis or groups, values, mechanism). Groups have the labels of values that are a
             Series. Fits by ``gibbs`` use all of them.
         exposure: what expected counts are proportional to, such as the population of each cell: positive numbers that
-            broadcast to the shape of the values, as for ``Reports``. That of a masked cell is not read.
+            broadcast to the shape of the values, as for ``Reports``. A masked cell may lack one.
         simulated: True where the noise came from a seeded generator: the release then says that it protects nobody.
 
     Warns of zeros that probably stand for hidden counts.
@@ -247,12 +247,14 @@ def exposure_of_column(
 def released_exposure(
     exposure: Any, axes: Sequence[Axis], shape: tuple[int, ...], mask: np.ndarray | None
 ) -> ReleasedExposure | None:
-    """Exposures as a release holds them, 1 in cells that are masked where they go by cell; raises ValueError."""
+    """Exposures as a release holds them, 1 in masked cells that have none; raises ValueError."""
     if exposure is None:
         return None
     exposure = in_order("exposure", exposure, axes) if not isinstance(exposure, pd.Series) else exposure
     if mask is not None and np.shape(exposure) == shape:
-        exposure = np.where(mask, 1.0, np.asarray(exposure, dtype=np.float64))
+        values = np.asarray(exposure, dtype=np.float64)
+        usable = (values > 0.0) & (values < np.inf)
+        exposure = np.where(mask & ~usable, 1.0, values)
     found = read_exposure(exposure, axes, shape)
     if found.by_cell is not None:
         return ReleasedExposure(found.by_cell.ravel(), shape)

@@ -46,7 +46,7 @@ SURE = -log(1e-6)  # the same of rows that agree, and of reports with a common d
 FEW = 10  # cells, of which each is evidence by a factor of two, that are no surprise yet
 DIFFERENT = 3  # values, of which fewer show no grid
 LARGE = 8  # multiples of a base, from which on neighbouring ones are about as probable
-CUT = "The reports were cut at zero, so they say nothing of whether {level} is as stated."
+CUT = "The reports were truncated at zero, so they cannot show whether {level} is as stated."
 NEVER_CHECKED = {
     Interval: "Counts that are given as ranges say nothing of whether the ranges are right.",
     RandomisedResponse: "Flipped zeros and ones say nothing of how often they were flipped.",

@@ -1,7 +1,10 @@
 """Protected tables from files, for the command line: reports, and what stands for counts that have none."""
 
 import csv
+import re
 import shlex
+import warnings
+import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
@@ -13,7 +16,8 @@ import pandas as pd
 
 from countveil.common.extras import install
 from countveil.data.array_files import check_npy
-from countveil.data.cell_kinds import BLANK, MASKED, NO_WORDS, Cells, Words, read_cells
+from countveil.data.cell_kinds import BLANK, MASKED, NO_WORDS, Cells, Words, format_of, is_number, read_cells
+from countveil.data.cell_texts import NumberFormat, plain_number
 from countveil.data.io import UNREADABLE, read_counts
 from countveil.data.long_axes import MOST_COLUMNS, are_intervals, column_filled_once, key_column, long_axes
 from countveil.data.published_formats import (
@@ -25,11 +29,25 @@ from countveil.data.published_formats import (
     long_of_eurostat,
     statuses_of,
 )
-from countveil.data.text_tables import NOTHING_STATED, TABLES, TIMES, Format, Layout, read_text_table, text_of
+from countveil.data.text_tables import (
+    NOTHING_STATED,
+    TABLES,
+    TIMES,
+    Format,
+    Layout,
+    amount,
+    read_text_table,
+    text_of,
+)
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy._index import check_columns
 
 ONE_HEADER = Format(header_rows=1)
+UNCALCULATED = re.compile(
+    rb"""<c\b(?=[^>]*\sr="([A-Z]+[0-9]+)")(?![^>]*\st="str")[^>]*>"""
+    rb"""\s*<f\b[^<>]*(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>"""
+)
+"""A cell of a sheet with a formula and no value; that of an empty text is one."""
 ROW_LABELS = "name its column with --row-labels, which needs a header row"
 
 
@@ -172,13 +190,16 @@ def read_long(
     words: Words = NO_WORDS,
     also: Sequence[str] = (),
     *,
+    numbers: Sequence[str] = (),
     status: str | None = None,
     stated: Format = NOTHING_STATED,
 ) -> LongTable:
     """Read a table with a row for each cell: the columns of its axes, and ``also``, and of its reports.
 
-    A cell without a number has the word in the column ``status``; elsewhere that is a flag, which is left out. Columns
-    of Eurostat and SDMX-CSV that do so are known.
+    Columns ``numbers``, such as of exposures, are in the format of the reports, and come without thousands separators.
+    A cell without a number has the word in the column ``status``; elsewhere that is a flag, which is left out. A number
+    beside one of the words for hidden or masked cells is left out, with a warning. Columns of Eurostat and SDMX-CSV
+    that do so are known.
 
     Raises:
         FileNotFoundError, ValueError: as ``read_protected``.
@@ -191,23 +212,35 @@ def read_long(
     words.check()
     given = long_columns(path, stated)
     names = list(given.names or [])
-    wanted = list(dict.fromkeys([*axes, *also]))
+    wanted = list(dict.fromkeys([*axes, *also, *numbers]))
     for name in (*wanted, value, *([] if status is None else [status])):
         if names.count(name) != 1:
             raise ValueError(f"{path} must have one column {name!r}, got columns {names}")
     column = dict(zip(names, given.columns, strict=True))
     check_filled_down(path, {name: texts(column[name]) for name in axes}, axes)
-    cells, blank, flags = column[value], None, Counter[str]()
+    cells, blank, flags, n_dropped = column[value], None, Counter[str](), 0
     official = {name: column[name] for name in STATUSES if name in column and value == VALUE}
     if status is not None:
-        cells, flags = beside_status(cells, column[status])
+        cells, flags, n_dropped = beside_status(cells, column[status], (*words.absent, *words.missing))
     elif official:
-        cells, hidden, masked, flags = statuses_of(cells, official)
+        cells, hidden, masked, flags, n_dropped = statuses_of(cells, official)
         words = Words((*words.absent, *hidden), (*words.missing, *masked), words.zero)
         blank = MASKED
         if stated.thousands is None and stated.decimal is None:
             stated = stated._replace(decimal=".")  # as the format has it
-    read = read_cells(path, [cells], [value], words, stated, given.separator, blank)
+    if n_dropped:
+        warnings.warn(
+            f"{amount(n_dropped, 'number')} beside a status that says there is none: left out",
+            UserWarning,
+            stacklevel=2,
+        )
+    form = None
+    if numbers:
+        listed = [cells, *(column[name] for name in numbers)]
+        every = [cell for each in listed for cell in each if cell is not pd.NA]
+        form = format_of(path, every, words, stated, given.separator)
+        column |= {name: [without_marks(cell, form) for cell in column[name]] for name in numbers}
+    read = read_cells(path, [cells], [value], words, stated, given.separator, blank, form)
     flat = read._replace(code=read.code[:, 0])
     frame = pd.DataFrame({name: texts(column[name]) for name in wanted} | {value: flat.values})
     return LongTable(frame, flat, given.layout, flags)
@@ -235,6 +268,8 @@ def read_columns(path: Path, stated: Format, header: bool) -> Columns:
             names = [str(name).strip() for name in frame.columns]
             return Columns(names if header else None, [frame.iloc[:, c] for c in range(frame.shape[1])], None)
         names_, rows, layout = read_text_table(path, stated, header)
+        if path.suffix.lower() == ".xlsx":
+            check_calculated(path)
     except ImportError as error:
         raise ValueError(
             f"{path} must be read by pyarrow, which is not installed: {install('tables')}, or save it as .csv"
@@ -245,6 +280,19 @@ def read_columns(path: Path, stated: Format, header: bool) -> Columns:
         reason = " ".join(str(error).split())[:300]
         raise ValueError(f"{path} must hold a table, got {type(error).__name__}: {reason}") from error
     return Columns(names_, [list(column) for column in zip(*rows, strict=True)], layout)
+
+
+def check_calculated(path: Path) -> None:
+    """Refuse a workbook with formulas that no program has calculated, whose cells are empty; raises ValueError."""
+    with zipfile.ZipFile(path) as book:
+        for name in book.namelist():
+            if re.fullmatch(r"xl/worksheets/[^/]+\.xml", name):
+                cell = UNCALCULATED.search(book.read(name))
+                if cell is not None:
+                    raise ValueError(
+                        f"{path} must have values of its formulas, got none in cell {cell[1].decode()}: open and save "
+                        "it in Excel or LibreOffice"
+                    )
 
 
 def read_frame(path: Path, stated: Format = ONE_HEADER) -> pd.DataFrame:
@@ -280,6 +328,12 @@ def read_array(path: Path) -> np.ndarray:
 def texts(column: Any) -> list[str]:
     """A column as text."""
     return ["" if cell is None or cell is pd.NA else text_of(cell) for cell in column]
+
+
+def without_marks(cell: Any, form: NumberFormat) -> Any:
+    """A number in text without thousands separators; any other cell as it is."""
+    plain = None if cell is None or cell is pd.NA or is_number(cell) else plain_number(text_of(cell), form)
+    return cell if plain is None else plain
 
 
 def label_places(path: Path, given: Columns, wanted: str | None, words: Sequence[str]) -> list[int]:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,8 @@ VALUE, STATUSES = "OBS_VALUE", ("CONF_STATUS", "OBS_FLAG", "OBS_STATUS")
 """The columns of SDMX-CSV for values and for why there is none; Eurostat's .tsv is given the same names."""
 PRIMARY = frozenset("CNA")
 """Confidential because of the count itself, as CONF_STATUS has it; D and S protect other cells and say nothing."""
+SUPPRESSED, MISSING = "Q", frozenset("HKLMO")
+"""Codes of OBS_STATUS for a missing value: suppressed, and missing for reasons unrelated to the count."""
 NOT_AVAILABLE = ":"
 _CELL = re.compile(r"([^ ]*) *([a-z]*)")
 
@@ -24,6 +26,7 @@ class Statuses(NamedTuple):
     hidden: tuple[str, ...]
     masked: tuple[str, ...]
     flags: Counter[str]
+    n_dropped: int  # numbers beside a status that says there is none
 
 
 def is_eurostat(names: Sequence[str] | None) -> bool:
@@ -63,33 +66,51 @@ def long_of_eurostat(
 def statuses_of(values: Sequence[Any], columns: dict[str, Sequence[Any]]) -> Statuses:
     """Values with their status in place of numbers that are not there.
 
-    ``columns`` are those of SDMX-CSV by name: a confidential cell is hidden, unless it was hidden for others; any other
-    without a number is not available.
+    ``columns`` are those of SDMX-CSV by name: a confidential or suppressed cell is hidden, whatever number is there,
+    unless it was hidden for others; any other without a number is not available.
     """
-    cells, hidden, masked, flags = [], set(), {NOT_AVAILABLE}, Counter[str]()
+    cells: list[Any] = []
+    hidden, masked, flags, n_dropped = set[str](), {NOT_AVAILABLE}, Counter[str](), 0
     texts = {name: [text_of(cell) for cell in column] for name, column in columns.items()}
     for row, value in enumerate(values):
         status = {name: column[row] for name, column in texts.items() if column[row]}
-        if text_of(value) not in ("", NOT_AVAILABLE, "NaN"):
+        confidential = status.get(STATUSES[0], "")
+        flag, observation = status.get(STATUSES[1], ""), status.get(STATUSES[2], "")
+        is_hidden, word = True, next((code for code in (flag, observation) if code == SUPPRESSED), None)
+        if confidential in PRIMARY:
+            word = confidential
+        elif "c" in flag:
+            word = "c"
+        elif word is None:
+            is_hidden = False
+            word = confidential if confidential not in ("", "F") else None
+            word = word or next((code for code in (flag, observation) if code in MISSING), None)
+        has_number = text_of(value) not in ("", NOT_AVAILABLE, "NaN")
+        if has_number and word is None:
             cells.append(value)
             for name, word in status.items():
                 plain = word in ("F", "A") if name != STATUSES[1] else False  # free, and normal
                 flags.update([] if plain else word if name == STATUSES[1] and word.islower() else [word])
             continue
-        code = status.get(STATUSES[0], "")
-        if code in PRIMARY or "c" in status.get(STATUSES[1], ""):
-            word = code if code in PRIMARY else "c"
-            hidden.add(word)
-        else:
-            word = code if code not in ("", "F") else NOT_AVAILABLE
-            masked.add(word)
+        word = word or NOT_AVAILABLE
+        n_dropped += has_number
+        (hidden if is_hidden else masked).add(word)
         cells.append(word)
-    return Statuses(cells, tuple(sorted(hidden)), tuple(sorted(masked)), flags)
+    return Statuses(cells, tuple(sorted(hidden)), tuple(sorted(masked)), flags, n_dropped)
 
 
-def beside_status(values: Sequence[Any], status: Sequence[Any]) -> tuple[list[Any], Counter[str]]:
-    """(values, with the status where one is empty; how many of the others have each status)."""
+def beside_status(
+    values: Sequence[Any], status: Sequence[Any], no_number: Collection[str] = ()
+) -> tuple[list[Any], Counter[str], int]:
+    """(values, with the status where one is empty or the status is of ``no_number``; flags; numbers left out so).
+
+    Flags are how many of the other cells have each status.
+    """
     words = [text_of(word) for word in status]
+    without = {word.strip() for word in no_number} - {""}
     empty = np.array([not text_of(value) for value in values])
-    cells = [word if gone else value for value, word, gone in zip(values, words, empty, strict=True)]
-    return cells, Counter(word for word, gone in zip(words, empty, strict=True) if word and not gone)
+    gone = empty | np.array([word in without for word in words])
+    cells = [word if no else value for value, word, no in zip(values, words, gone, strict=True)]
+    flags = Counter(word for word, no in zip(words, gone, strict=True) if word and not no)
+    numbers = [text_of(value) != word for value, word in zip(values, words, strict=True)]
+    return cells, flags, int((gone & ~empty & np.array(numbers)).sum())

@@ -156,7 +156,8 @@ def cells_of_frame(
     """Cells from a long table: one column for each axis, and one of values, or none where a row is an event.
 
     Categories become labels: as given, else in the order of a categorical column, else sorted: dates by time, text
-    that differs in one whole number by this number.
+    that differs in one whole number by this number. Other text in a column whose name is of time, such as "season",
+    stays in the order of the table.
 
     Raises:
         ValueError: a column that is missing, a category that is missing or not among those given, and as
@@ -218,9 +219,11 @@ def axis_codes(
         known = column.cat.categories
     else:
         try:
-            known = pd.Index(sorted(column.unique()))
-            if all(isinstance(name, str) for name in known):
-                known = pd.Index(in_usual_order(list(known)))
+            listed = list(column.unique())
+            if all(isinstance(name, str) for name in listed):
+                known = pd.Index(in_usual_order(listed, axis))
+            else:
+                known = pd.Index(sorted(listed))
         except TypeError:
             raise ValueError(
                 f"column {axis!r} must hold values that can be sorted, got mixed types; give its categories"

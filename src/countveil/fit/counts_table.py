@@ -27,7 +27,7 @@ from countveil.inference.predict import counts_of_cells, laws_of_counts
 from countveil.kernels.report_kernels import LEAST, MOST
 from countveil.laws.counts.given_reports import Cells, CountsGivenReports
 from countveil.laws.noise import AnyMechanismNoise
-from countveil.privacy.mechanisms import Mechanism, RandomRounding, Rounding, TopCoding
+from countveil.privacy.mechanisms import Composed, Mechanism, RandomRounding, Rounding, TopCoding
 
 HIDDEN, NOISY, MASKED, EXACT = "hidden", "noisy", "masked", "exact"
 KINDS: dict[type[Mechanism], str] = {RandomRounding: "rounded", Rounding: "rounded", TopCoding: "top-coded"}
@@ -336,8 +336,14 @@ def layers_of(
 
 def kinds_of(layer: Layer) -> np.ndarray:
     """(n,) what each count is called by its report."""
-    words = np.array([KINDS.get(type(each), NOISY) for each in layer.mechanisms] or [NOISY], dtype=object)
+    words = np.array([kind_by(each) for each in layer.mechanisms] or [NOISY], dtype=object)
     return np.where(np.isnan(layer.values), HIDDEN, words[layer.number])
+
+
+def kind_by(mechanism: Mechanism) -> str:
+    """What a count is called of whose report there is a number; of several rules, by the last that changes it."""
+    steps = mechanism.steps if isinstance(mechanism, Composed) else (mechanism,)
+    return next((KINDS[type(each)] for each in reversed(steps) if type(each) in KINDS), NOISY)
 
 
 def has_exposure(data: Observations) -> bool:
@@ -383,7 +389,9 @@ def places_of_axes(by: Any, names: Sequence[str], of_fit: Sequence[str]) -> list
     known = {**{name: a for a, name in enumerate(of_fit)}, **{name: a for a, name in enumerate(names)}}
     for name in given:
         if name not in known:
-            raise ValueError(f"by must name axes among {list(names)}, got {name!r:.60}")
+            what = ("rows", "columns") if len(of_fit) == 2 else [f"axis {a}" for a in range(len(of_fit))]
+            listed = ", ".join(f"{each} ({place})" for each, place in zip(names, what, strict=True))
+            raise ValueError(f"by (--sums) must name axes among {listed}, got {name!r:.60}")
     found = [known[name] for name in given]
     if len(set(found)) < len(found):
         raise ValueError(f"by must name each axis once, got {given}")

@@ -7,7 +7,15 @@ from typing import Annotated, Any, ClassVar, Unpack
 import numpy as np
 import pandas as pd
 
-from countveil.data.date_labels import TimeSteps, UnclearOrderError, dates_of, steps_in_time
+from countveil.data.date_labels import (
+    SHOWN,
+    TimeSteps,
+    UnclearOrderError,
+    dates_of,
+    months_of,
+    numbers_of,
+    steps_in_time,
+)
 from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator, Given
 from countveil.fit.checks import check_flag, check_integer, check_interval
@@ -118,8 +126,11 @@ class DynamicModel(FactorizationEstimator):
         data = super()._observe(X)
         data = data if isinstance(data, Observations) else data.unpacked()
         steps = self._time_steps(data)
-        if steps is None or np.array_equal(steps.places, np.arange(len(steps.labels))):
-            return data, "" if steps is None else steps.note
+        if steps is None:
+            labels = data.labels[self._time(len(data.mode_shape))]
+            return data, "" if labels is None else doubt_of_order(labels)
+        if np.array_equal(steps.places, np.arange(len(steps.labels))):
+            return data, steps.note
         return data.with_steps(self._time(len(data.mode_shape)), steps.places, steps.labels), steps.note
 
     def _time_steps(self, data: Observations) -> TimeSteps | None:
@@ -331,8 +342,18 @@ class DynamicModel(FactorizationEstimator):
 def has_dates(labels: Sequence[str]) -> bool:
     """Whether labels are dates, in which the day or the month may come first."""
     try:
-        return len(labels) > 1 and dates_of([text.strip() for text in labels]) is not None
+        texts = [text.strip() for text in labels]
+        return len(labels) > 1 and (dates_of(texts) or months_of(texts)) is not None
     except UnclearOrderError:
         return True
     except ValueError:
         return False
+
+
+def doubt_of_order(labels: Sequence[str]) -> str:
+    """What to say of time steps whose labels show no order; empty where numbers in them go up."""
+    numbers = numbers_of(labels)
+    if len(set(labels)) < 2 or (numbers is not None and numbers == sorted(numbers)):
+        return ""
+    shown = ", ".join(labels[:SHOWN]) + (", .." if len(labels) > SHOWN else "")
+    return f"Time steps are in the order of the data, because their labels are no dates: {shown}."

@@ -12,6 +12,8 @@ from countveil.data.mechanism_checks import MechanismCheck, contradiction_in_wor
 from countveil.data.observations import ExactCounts, Observations
 from countveil.inference.diagnostics import Share, Totals
 from countveil.inference.posterior import noise_of
+from countveil.kernels.report_kernels import LEAST, MOST
+from countveil.laws.noise import AnyMechanismNoise
 from countveil.laws.noise.protocol import Contradiction
 
 SHARE = "signal_share", "signal_error"
@@ -80,6 +82,9 @@ def kept_data(data: Observations) -> dict[str, Any]:
 def digest_of(data: Observations) -> str:
     """A SHA-256 of which reports are where, in the matrix form of a model; those below zero count as zero."""
     digest = hashlib.sha256()
+    if isinstance(data.noise, AnyMechanismNoise):  # reports are codes, of these values and bounds of counts
+        digest.update(np.where(np.isnan(data.noise.value_c), np.nan, data.noise.value_c + 0.0).tobytes())
+        digest.update(data.noise.kernel.whole_cj[:, [LEAST, MOST]].astype(np.int64).tobytes())
     for values in (data.indptr, data.columns, data.reports):
         for begin in range(0, values.size, ENTRIES_AT_ONCE):  # they may be views of a file
             digest.update(values[begin : begin + ENTRIES_AT_ONCE].astype(np.int64).tobytes())

@@ -36,8 +36,8 @@ def in_words(source: str | None) -> str:
     if source is None:
         return ""
     return (
-        f"Imported from: {source}. Whoever imported them vouches for the mechanism; nothing here drew the "
-        "noise or checks how the reports came about. "
+        f"Imported from: {source}. Whoever imported them vouches for the mechanism; countveil "
+        "neither drew the noise nor can check how the reports were made. "
     )
 
 

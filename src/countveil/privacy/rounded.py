@@ -1,4 +1,4 @@
-"""Unbiased random rounding of one's own counts, from the operating system's entropy. It is no differential privacy."""
+"""Unbiased random rounding of one's own counts, from the operating system's entropy. It is not differential privacy."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -26,9 +26,9 @@ def round_randomly(
 
         report = base floor(count / base), plus base with probability (count mod base) / base
 
-    **This is no differential privacy**: a report shows that its count is less than a base away, and nothing bounds what
-    can be concluded in addition, from totals for instance. No level and no ledger knows such a release. For a promise,
-    take ``privatize``.
+    **This is not differential privacy**: a report shows that its count is less than a base away, and nothing bounds
+    what can be concluded in addition, from totals for instance. No level and no ledger knows such a release. For a
+    promise, take ``privatize``.
 
     Draws are exact, and cannot be seeded. Counts and labels are as in ``privatize``; all cells are rounded, and the
     result is dense.

@@ -294,16 +294,16 @@ def diagnostic_items(
     if fit.posterior.attrs["observations"] == "exact":
         return [
             *rows,
-            ("Sum of the true counts", True, "The fit is of true counts, which are not printed here.", ""),
+            ("Expected sum of counts", True, "The fit is of true counts, which are not printed here.", ""),
         ]
     totals = fit.totals()
     if totals is None and data is not None and not isinstance(data.noise, AnyMechanismNoise):
         totals = totals_of(fit, data)
     if totals is None:
         said = "The fit does not keep the sum of its reports."
-        return [*rows, ("Sum of the true counts", False, said, again(files))]
+        return [*rows, ("Expected sum of counts", False, said, again(files))]
     fits = not totals.far_off
-    return [*rows, ("Sum of the true counts", fits, f"{totals}.", "")]
+    return [*rows, ("Expected sum of counts", fits, f"{totals}.", "")]
 
 
 def settled(row: pd.Series) -> bool:

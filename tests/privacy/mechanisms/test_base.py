@@ -107,7 +107,7 @@ def test_words_say_what_was_done_and_what_it_protects(text, spec, parameters):
     words = spec.describe()
     assert words.endswith((".", "%."))
     noisy = isinstance(spec, AddedNoise | m.Thresholded | m.RandomisedResponse)
-    assert ("no differential privacy" in words) == (not noisy)
+    assert ("not differential privacy" in words) == (not noisy)
     assert isinstance(spec, Elsewhere)
 
 
@@ -269,7 +269,7 @@ def test_rules_in_order_are_described_in_order():
     words = m.Composed(m.Rounding(5), m.Suppression(10), m.TopCoding(90)).describe()
     assert words.startswith(
         "Counts were treated in this order: 1. values rounded to the nearest multiple of 5, halves upwards; "
-        "2. values of 1 to 9 hidden; 3. values above 90 shown as 90. This is no differential privacy"
+        "2. values of 1 to 9 hidden; 3. values above 90 shown as 90. This is not differential privacy"
     )
 
 

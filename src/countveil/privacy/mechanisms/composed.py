@@ -76,7 +76,7 @@ class Composed(Elsewhere):
         return cls(*map(from_json, steps))
 
     def describe(self) -> str:
-        """What was done to a count, in order, and that this is no differential privacy."""
+        """What was done to a count, in order, and that this is not differential privacy."""
         rules = "; ".join(f"{i}. values {each.rule}" for i, each in enumerate(self.steps, start=1))  # type: ignore[attr-defined]
         hidden = " Totals of rows or columns may give hidden counts away." if self.absent else ""
         return f"Counts were treated in this order: {rules}. {NO_DIFFERENTIAL_PRIVACY}{hidden}"

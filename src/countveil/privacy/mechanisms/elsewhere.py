@@ -11,7 +11,7 @@ SMALLEST, LARGEST = Fraction(1, 10**100), Fraction(10**100)
 """Scales of noise lie between these, so that they are floats as well."""
 
 NO_DIFFERENTIAL_PRIVACY = (
-    "This is no differential privacy: nothing bounds what can be concluded about a count."
+    "This is not differential privacy: there is no bound on what can be inferred about a count."
 )
 
 

@@ -70,7 +70,7 @@ class Suppression(Elsewhere):
         return f"of {self._range} hidden"
 
     def describe(self) -> str:
-        """What was done to a count, and that this is no differential privacy."""
+        """What was done to a count, and that this is not differential privacy."""
         return (
             f"Counts of {self._range} are hidden; all others are shown as they are and not protected. "
             f"{NO_DIFFERENTIAL_PRIVACY} Totals of rows or columns may give hidden counts away."
@@ -131,7 +131,7 @@ class Interval(Elsewhere):
         )
 
     def describe(self) -> str:
-        """What is known of a count, and that this is no differential privacy."""
+        """What is known of a count, and that this is not differential privacy."""
         return (
             f"A count without a report is {self.in_words}; a report is the count itself, and not protected. "
             f"{NO_DIFFERENTIAL_PRIVACY} Totals of rows or columns may give more away."
@@ -184,7 +184,7 @@ class TopCoding(Elsewhere):
         return f"above {self.above} shown as {self.above}"
 
     def describe(self) -> str:
-        """What was done to a count, and that this is no differential privacy."""
+        """What was done to a count, and that this is not differential privacy."""
         return (
             f"Counts above {self.above} are shown as {self.above}, which means {self.above} or more; all others are "
             f"shown as they are and not protected. {NO_DIFFERENTIAL_PRIVACY}"

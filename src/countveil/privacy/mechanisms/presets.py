@@ -19,6 +19,7 @@ class Preset(NamedTuple):
     mechanism: Mechanism
     tables: str
     source: str
+    omits_zeros: bool = False  # whether a cell without a row in its downloads is a zero
 
 
 PRESETS = {
@@ -37,6 +38,7 @@ PRESETS = {
         Suppression(10),
         "deaths from CDC WONDER below national level: 1 to 9 hidden (older databases hide zeros as well)",
         "https://wonder.cdc.gov/wonder/help/mcd-provisional.html",
+        omits_zeros=True,
     ),
     "cms": Preset(
         Suppression(11),

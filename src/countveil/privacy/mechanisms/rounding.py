@@ -31,7 +31,7 @@ class RandomRounding(Elsewhere):
         object.__setattr__(self, "base", whole("base", self.base, 2))
 
     def check_released(self) -> None:
-        """``round_randomly`` draws it, and says that it is no differential privacy."""
+        """``round_randomly`` draws it, and says that it is not differential privacy."""
         return
 
     @property
@@ -40,7 +40,7 @@ class RandomRounding(Elsewhere):
         return f"rounded up or down to a multiple of {self.base} at random"
 
     def describe(self) -> str:
-        """What was done to a count, and that this is no differential privacy."""
+        """What was done to a count, and that this is not differential privacy."""
         return (
             f"The count was {self.rule}, so that the mean of its report is the count; multiples stayed as they were. "
             f"A report shows that the count is less than {self.base} away. {NO_DIFFERENTIAL_PRIVACY}"
@@ -91,7 +91,7 @@ class Rounding(Elsewhere):
         return WAYS[self.to].format(base=self.base, middle=self.base // 2)
 
     def describe(self) -> str:
-        """What was done to a count, and that this is no differential privacy."""
+        """What was done to a count, and that this is not differential privacy."""
         away = self.base - 1 if self.to in ("up", "down") else self.base // 2
         return (
             f"The count was {self.rule}. A report shows that the count is at most {away} away. "

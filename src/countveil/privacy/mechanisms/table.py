@@ -75,7 +75,7 @@ class Table(Elsewhere):
         columns = list(zip(*rows, strict=True))
         size = f"Counts up to {len(rows) - 1} were turned into reports up to {len(columns) - 1} by a table."
         if any(0 in column and any(column) for column in columns):
-            return f"{size} Some reports rule some counts out: this is no differential privacy."
+            return f"{size} Some reports rule some counts out: this is not differential privacy."
         ratio = max((max(column) / min(column) for column in columns if any(column)), default=Fraction(1))
         likely = f"more than {rounded_up(ratio)} times as likely under one count as under another"
         return f"{size} No conclusion becomes {likely}."
