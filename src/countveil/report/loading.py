@@ -64,7 +64,10 @@ def both_forms(
     axes = fit.axes
     shape = tuple(len(known) for known in axes.values())
     waves = by_wave(release) if isinstance(release, Release) and release.waves is not None else None
-    if waves is not None and len(waves.mode_shape) == len(shape):
+    steps_added = isinstance(fit, DynamicModel)  # so that its axis of time may be longer
+    if waves is not None and (
+        waves.mode_shape == shape or (steps_added and len(waves.mode_shape) == len(shape))
+    ):
         data: Observations = waves
     else:
         data = in_shape_of(fit, observations_of(release))
