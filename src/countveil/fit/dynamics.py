@@ -36,6 +36,7 @@ from countveil.models.spec import Spec, parse_spec
 AXES = "abcdefghij"
 ACTIVITY = "activity"  # the factor over time
 BACKGROUND = 1.0  # concentration of the component that is spread over all things
+UNDATED = "Time steps are in the order of the data, because their labels are not dates"
 REPORTED = ("transition", "importance", "volume", "usual_volume", "steadiness")
 TAKEN = ("component", f"{PREVIOUS}component", ACTIVITY, *REPORTED)
 
@@ -104,7 +105,7 @@ class DynamicModel(FactorizationEstimator):
                 "data must have an axis of time, got a release in waves: cv.by_wave(release) gives it one"
             )
         data, note = self.in_time(X)
-        if note:
+        if note and not note.startswith(UNDATED):  # which is usual, as for waves: only commands print it
             warnings.warn(note, stacklevel=3)
         given = super()._given(data)
         if not ((given.first.prior_scale_d == 1.0).all() and (given.first.prior_scale_v == 1.0).all()):
@@ -356,4 +357,4 @@ def doubt_of_order(labels: Sequence[str]) -> str:
     if len(set(labels)) < 2 or (numbers is not None and numbers == sorted(numbers)):
         return ""
     shown = ", ".join(labels[:SHOWN]) + (", .." if len(labels) > SHOWN else "")
-    return f"Time steps are in the order of the data, because their labels are no dates: {shown}."
+    return f"{UNDATED}: {shown}."
