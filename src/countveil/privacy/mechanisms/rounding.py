@@ -52,14 +52,13 @@ class Rounding(Elsewhere):
     """Rounding by a fixed rule.
 
         report = base floor(count / base + 1/2)                      to="nearest", halves upwards
-        report = base times the whole number next to count / base    to="even", halves to the even one, as R,
-                                                                     NumPy and Python round
+        report = base times the whole number next to count / base    to="even", halves to the even one
         report = base floor(count / base)                            to="down"
         report = base ceil(count / base)                             to="up"
         report = base ceil(count / base) - floor(base / 2)           to="midpoint", and 0 stays 0
 
-    ``Rounding(6, "midpoint")`` makes 1 to 6 a 3, and 7 to 12 a 9. Raises TypeError if ``base`` is not a number,
-    ValueError unless it is a whole number of at least 2 and ``to`` one of these words.
+    R, NumPy and Python round to even. ``Rounding(6, "midpoint")`` makes 1 to 6 a 3, and 7 to 12 a 9. Raises TypeError
+    if ``base`` is not a number, ValueError unless it is a whole number of at least 2 and ``to`` one of these words.
     Source of midpoints: OpenSAFELY, https://docs.opensafely.org/releasing-files/
     """
 
