@@ -215,7 +215,7 @@ def read_long(
     wanted = list(dict.fromkeys([*axes, *also, *numbers]))
     for name in (*wanted, value, *([] if status is None else [status])):
         if names.count(name) != 1:
-            raise ValueError(f"{path} must have one column {name!r}, got columns {names}")
+            raise ValueError(f"{path} must have one column {name!r}, got columns {names[:20]}")
     column = dict(zip(names, given.columns, strict=True))
     check_filled_down(path, {name: texts(column[name]) for name in axes}, axes)
     cells, blank, flags, n_dropped = column[value], None, Counter[str](), 0

@@ -389,8 +389,9 @@ def check_headers(path: Path, rows: Sequence[Any], headers: Sequence[Sequence[An
         and not run
         and (last[0] or len(last) == 1)
     ):
+        shown = ", ".join(repr(name[:40]) for name in last[:4])
         raise ValueError(
-            f"{path} must begin with names of columns, got {', '.join(map(repr, last[:4]))}: state --header-rows 0 if "
+            f"{path} must begin with names of columns, got {shown}: state --header-rows 0 if "
             "the first row is a record, or --header-rows 1 if these are names"
         )
 
