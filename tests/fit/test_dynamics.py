@@ -250,6 +250,14 @@ def test_steps_that_do_not_say_when_they_are_may_be_in_any_order_which_is_said()
     assert cv.DynamicModel(1).in_time(months)[0].row_labels == ["Feb", "Mar", "Apr"]
 
 
+def test_steps_are_put_in_order_with_their_exposures():
+    exposure = np.array([[3.0, 30.0], [1.0, 10.0], [4.0, 40.0]])
+    data = cv.ExactCounts(np.ones((3, 2), int), row_labels=["2003", "2001", "2004"], exposure=exposure)
+    found, _ = cv.DynamicModel(1).in_time(data)
+    assert found.row_labels == ["2001", "2002", "2003", "2004"]
+    np.testing.assert_array_equal(found.exposure[[0, 2, 3]], exposure[[1, 0, 2]])
+
+
 def test_offsets_are_refused_in_words(planted):
     data = cv.PrivatizedCounts(planted[3], 0.3, row_offset=np.full(30, 2.0))
     with pytest.raises(ValueError, match="offsets must not be given for DynamicModel"):

@@ -115,6 +115,22 @@ def test_simulated_tables_have_the_exposures(fitted):
     assert (np.abs(shares - expected) < most * np.sqrt(expected * (1 - expected) / n) + 0.02).all()
 
 
+def test_tables_of_counts_have_them(fitted):
+    """Single counts by their laws, sums by drawn tables; a masked count is of its rate at its own exposure."""
+    fit, _, exposure, data, _, mask = fitted
+    table, laws = fit.counts_table(data, cells="all"), fit.count_intervals(data)
+    np.testing.assert_allclose(table["exposure"], exposure.ravel())
+    for name in ("mean", "lower", "upper"):
+        np.testing.assert_allclose(table[name], laws[name].to_numpy().ravel(), rtol=1e-6)
+    np.testing.assert_allclose(table["rate"], table["mean"] / exposure.ravel())
+    rates = rates_of(fit, exposure)[:, mask].ravel()
+    assert table["mean"][mask.ravel()].item() == pytest.approx(rates.mean(), rel=1e-3)
+    sums = fit.counts_table(data, by=[], draws=4000)
+    assert sums["exposure"].item() == pytest.approx(exposure.sum())
+    error = np.sqrt(table["mean"].sum() / 4000) + rates.std() / np.sqrt(4000)
+    assert abs(sums["mean"].item() - table["mean"].sum()) < 5.0 * error
+
+
 def test_a_file_of_a_fit_keeps_them(fitted, tmp_path):
     fit, _, exposure, data, *_ = fitted
     fit.save(tmp_path / "f.nc")
