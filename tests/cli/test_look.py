@@ -2,6 +2,7 @@ import json
 import shlex
 from pathlib import Path
 
+import openpyxl
 import pytest
 
 from tests.commands import fails, run
@@ -148,7 +149,6 @@ def test_rows_of_one_cell_and_further_reports_are_asked_for(here):
 
 
 def test_a_workbook_with_a_cover_is_read_by_the_name_of_its_sheet(here):
-    openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     book.active.append(["Contents", "Page"])
     sheet = book.create_sheet("Table 1")
