@@ -1,7 +1,7 @@
 """Whether reports contradict the mechanism that is stated for them, as far as this shows without a fit.
 
 Every test holds whatever the counts are, or for all but odd laws of counts, and doubts fewer than one right statement
-in a thousand.
+in ten thousand.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ from countveil.laws.noise.laws import law_of
 from countveil.laws.noise.protocol import Contradiction, Tally
 from countveil.laws.noise.table import TableLaw
 from countveil.laws.noise.two_sided_geometric import formulas
-from countveil.laws.noise.two_sided_geometric.stated_level import of_signed
+from countveil.laws.noise.two_sided_geometric.stated_level import SURPRISE, of_signed
 from countveil.privacy.mechanisms import (
     Composed,
     Interval,
@@ -41,7 +41,6 @@ from countveil.privacy.mechanisms import (
     TwoSidedGeometric,
 )
 
-SURPRISE = 2.5e-4  # the chance that a test doubts a right statement, at most
 SURE = -log(1e-6)  # the same of rows that agree, and of reports with a common divisor, in natural units
 FEW = 10  # cells, of which each is evidence by a factor of two, that are no surprise yet
 DIFFERENT = 3  # values, of which fewer show no grid

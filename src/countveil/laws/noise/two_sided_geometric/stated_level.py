@@ -11,7 +11,7 @@ from scipy import special
 
 from countveil.laws.noise.protocol import Contradiction, Tally
 
-SURPRISE = 2.5e-4  # of a right level, on each of two sides: one release in two thousand is doubted
+SURPRISE = 2.5e-5  # of a right level, on each of two sides: one release in twenty thousand is doubted
 
 
 def contradiction(tally: Tally) -> Contradiction | None:
