@@ -139,7 +139,7 @@ def test_options_that_all_fits_share_reach_the_model(here, monkeypatch, command,
 
     monkeypatch.setattr(model, "fit", fit)
     expected = {
-        "method": "gibbs", "draws": None, "tune": 200, "chains": 12, "seed": None, "threads": None, "engine": None,
+        "method": "gibbs", "draws": None, "tune": 200, "chains": "auto", "seed": None, "threads": None, "engine": None,
         "likelihood": None, "dispersion": None, "prior_shape": None, "weights": "equal",
         "checkpoint": None, "checkpoint_minutes": 5.0, "resume": False,
     }  # fmt: skip

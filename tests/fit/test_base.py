@@ -21,7 +21,7 @@ from countveil.common import fit_files
 from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts
 from countveil.data.simulation import simulate_release
 from countveil.evaluation.alignment import match_topics, topic_error
-from countveil.inference import gibbs, run, scoring
+from countveil.inference import draws, gibbs, run, scoring
 from countveil.inference.posterior import label_free
 from countveil.privacy import PrivacyLevel
 from tests import hostile
@@ -366,6 +366,30 @@ def test_chains_need_not_agree_on_dispersions_that_make_no_difference():
     p = found.posterior["posterior"]["p"]
     p[:] = np.linspace(0.001, 0.2, p.size).reshape(p.shape)
     np.testing.assert_array_equal(label_free(*found._fitted())["p"], np.maximum(p, 0.05))
+
+
+def test_chains_stop_by_the_numbers_of_the_verdict(monkeypatch):
+    apart = []
+    right = run.unsteadiness
+
+    def kept(*arguments):
+        apart.append(right(*arguments))
+        return apart[-1]
+
+    monkeypatch.setattr(run, "unsteadiness", kept)
+    monkeypatch.setattr(draws, "ROUNDS", (2, 3))
+    monkeypatch.setattr(run, "R_HAT_NESTED", np.inf)
+    stopped = TopicModel(3, **SHORT | {"chains": "auto"}).fit(small_data())
+    assert stopped.posterior["posterior"].sizes["chain"] == 2
+    table = stopped.diagnostics().table["r_hat_nested"].drop("log-likelihood")
+    assert apart == pytest.approx([table.max()])
+    fixed = TopicModel(3, **SHORT).fit(small_data())
+    xr.testing.assert_equal(stopped.posterior["posterior"].dataset, fixed.posterior["posterior"].dataset)
+    monkeypatch.setattr(run, "R_HAT_NESTED", 0.0)
+    assert (
+        TopicModel(3, **SHORT | {"chains": "auto"}).fit(small_data()).posterior["posterior"].sizes["chain"]
+        == 3
+    )
 
 
 def test_diagnostics_cover_label_free_quantities(fit):

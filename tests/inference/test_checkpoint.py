@@ -15,6 +15,7 @@ import pytest
 import countveil as cv
 from countveil.fit import choosing
 from countveil.inference import checkpoint as checkpoints
+from countveil.inference import draws as draws_module
 from countveil.inference import gibbs, run
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior
@@ -120,6 +121,29 @@ def test_a_number_of_topics_that_is_chosen_is_the_same_when_chains_go_on(tmp_pat
     again = cv.TopicModel("auto", **short).fit(observations, checkpoint=checkpoint, resume=True)
     assert (again.seed_, again.n_topics_) == (first.seed_, first.n_topics_)
     np.testing.assert_array_equal(again.selection_.scores, first.selection_.scores)
+
+
+@pytest.mark.parametrize("apart", [1.0, 2.0])
+def test_chains_that_are_added_until_averages_are_steady_go_on_in_their_round(tmp_path, monkeypatch, apart):
+    observations, path = planted(30, 20, 3, 0.5, seed=1)[2], tmp_path / "run.npz"
+    monkeypatch.setattr(draws_module, "ROUNDS", (2, 4))
+    monkeypatch.setattr(run, "unsteadiness", lambda *_: apart)
+    options = {"draws": 5, "tune": 5, "chains": "auto", "threads": 1}
+    whole = model(**options).fit(observations)
+    step, last = gibbs.step, run.Streams.of_chain(4, 1 if apart == 1.0 else 3)
+
+    def dying(state, data, factorization, streams, engine):
+        if state.sweep == 7 and streams == last:
+            raise MemoryError("no room")
+        return step(state, data, factorization, streams, engine)
+
+    monkeypatch.setattr(gibbs, "step", dying)
+    with pytest.raises(MemoryError, match="no room"):
+        model(**options).fit(observations, checkpoint=path)
+    monkeypatch.setattr(gibbs, "step", step)
+    again = model(**options).fit(observations, checkpoint=path, resume=True)
+    for one, other in zip(draws_of(again), draws_of(whole), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 def test_the_seed_is_read_without_the_chains(tmp_path, monkeypatch):

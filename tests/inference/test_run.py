@@ -7,8 +7,10 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from countveil.engines.blocks import row_blocks
 from countveil.inference import gibbs
+from countveil.inference import run as module
 from countveil.inference.draws import Draws, Schedule
 from countveil.inference.run import Chain, cut, relative_change, sample
+from countveil.inference.streams import Streams
 from tests.joint import arrays_of, assert_same_bits, mu_of, planted, run_chain, small_model
 
 K = 3
@@ -122,15 +124,58 @@ def test_a_chain_that_fails_stops_the_others_and_tells_why(monkeypatch):
     assert stopped == [True]
 
 
-def test_cut_leaves_chains_of_one_length_and_drops_those_without_draws():
+def test_cut_leaves_most_draws_of_chains_of_one_length():
     draws = Draws.empty(Schedule(5, 0, 3, 1), small_model((4, 3)))
     draws.log_likelihood[:] = np.arange(15).reshape(3, 5)
-    assert cut(draws, [5, 5, 5]) is draws
-    assert cut(draws, [5, 2, 3]).log_likelihood.tolist() == [[0, 1], [5, 6], [10, 11]]
-    assert cut(draws, [5, 0, 3]).log_likelihood.tolist() == [[0, 1, 2], [10, 11, 12]]
-    assert [values.shape[:2] for values in cut(draws, [5, 0, 3]).arrays] == [(2, 3)] * 6
+    whole, numbers = cut(draws, [5, 5, 5])
+    assert whole is draws
+    assert numbers == [0, 1, 2]
+    assert cut(draws, [3, 2, 3])[0].log_likelihood.tolist() == [[0, 1], [5, 6], [10, 11]]
+    assert cut(draws, [5, 0, 3])[0].log_likelihood.tolist() == [[0, 1, 2], [10, 11, 12]]
+    assert [values.shape[:2] for values in cut(draws, [5, 0, 3])[0].arrays] == [(2, 3)] * 6
+    only, numbers = cut(draws, [1, 5, 5])  # a chain that had just begun costs no draws of whole ones
+    assert only.log_likelihood.tolist() == [[5, 6, 7, 8, 9], [10, 11, 12, 13, 14]]
+    assert numbers == [1, 2]
     with pytest.raises(KeyboardInterrupt):
         cut(draws, [0, 0, 0])
+
+
+def in_rounds(monkeypatch, apart):
+    """A run of up to six chains in rounds of two, with these values of how far averages are from steady."""
+    values = iter(apart)
+    monkeypatch.setattr(module, "unsteadiness", lambda *_: next(values))
+    found = run(Schedule(4, 3, 6, 1, (2, 4, 6)), threads=2)
+    assert next(values, None) is None
+    return found
+
+
+@pytest.mark.parametrize(("apart", "n"), [((1.05,), 2), ((1.06, 1.01), 4), ((1.3, 1.2), 6)])
+def test_chains_are_added_until_averages_are_steady(monkeypatch, apart, n):
+    found, fixed = in_rounds(monkeypatch, apart), run(Schedule(4, 3, n, 1))
+    assert_same_bits(found.draws, fixed.draws)
+    assert len(found.tuning) == n
+
+
+@pytest.mark.usefixtures("ctrl_c")
+def test_interrupted_in_a_later_round_the_chains_of_earlier_ones_stay_whole(monkeypatch):
+    step = gibbs.step
+
+    def interrupting(state, data, model, streams, engine):
+        if state.sweep == 5 and streams == Streams.of_chain(5, 3):
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        return step(state, data, model, streams, engine)
+
+    monkeypatch.setattr(gibbs, "step", interrupting)
+    monkeypatch.setattr(module, "unsteadiness", lambda *_: 2.0)
+    found = run(Schedule(20, 3, 4, 1, (2, 4)))
+    assert found.interrupted
+    assert_same_bits(found.draws.mapped(lambda values: values[:2]), run(Schedule(20, 3, 2, 1)).draws)
+
+
+def test_how_far_averages_are_from_steady_is_shown(monkeypatch, capsys):
+    monkeypatch.setattr(module, "unsteadiness", lambda *_: 1.234)
+    run(Schedule(4, 2, 4, 1, (2, 4)), progress=True)
+    assert "nested R-hat 1.23, above 1.05" in capsys.readouterr().err
 
 
 def test_progress_is_shown_on_stderr_when_asked_for(capsys):

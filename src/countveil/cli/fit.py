@@ -75,8 +75,12 @@ class Sampling(NamedTuple):
         ),
     ] = 200
     chains: Annotated[
-        int, typer.Option(min=1, rich_help_panel=SAMPLER, help="Number of independent chains.")
-    ] = 12
+        str,
+        typer.Option(
+            rich_help_panel=SAMPLER,
+            help="Number of independent chains, or auto to add chains until averages over them are steady.",
+        ),
+    ] = "auto"
     weights: Weights = "equal"
     seed: Seed = None
     threads: Threads = None
@@ -98,6 +102,7 @@ class Sampling(NamedTuple):
         named = self._asdict() | {
             name: number_or_word(getattr(self, name)) for name in ("dispersion", "prior_shape")
         }
+        named["chains"] = number_or_auto("chains", self.chains)
         scheduler = named.pop("scheduler")
         if scheduler is not None and "://" not in scheduler:
             raise ValueError(f"scheduler must be an address such as tcp://10.0.0.1:8786, got {scheduler!r}")

@@ -37,7 +37,7 @@ from countveil.inference.checkpoint import seed_of
 from countveil.inference.compiling import compiling_told
 from countveil.inference.continuing import Stream, store
 from countveil.inference.diagnostics import Diagnostics, FitWarning, State, signal_share
-from countveil.inference.draws import Schedule
+from countveil.inference.draws import Schedule, rounds_of
 from countveil.inference.facts import mean_rate_without_offsets
 from countveil.inference.kept import (
     kept_data,
@@ -263,8 +263,9 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
 
     def _settings(self, saving: Checkpoint | None, given: Given, start: Any = None) -> Settings:
         names = {name for method in METHODS.values() for name in method.options}
+        rounds = rounds_of(self.chains)
         return Settings(
-            Schedule(self._n_draws(), self.tune, self.chains, self.thin),
+            Schedule(self._n_draws(), self.tune, rounds[-1], self.thin, rounds),
             options={name: getattr(self, name, None) for name in names},
             seed=self.seed_,
             threads=self._n_threads(given.data),

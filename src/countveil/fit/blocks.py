@@ -13,10 +13,9 @@ from countveil.data.networks import is_graph
 from countveil.data.observations import ExactCounts, Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
 from countveil.fit.base import FactorizationEstimator, Given
-from countveil.fit.choosing import WholeOrAuto
 from countveil.fit.effects import HasEffects
 from countveil.fit.options import Options
-from countveil.fit.parameters import Flag
+from countveil.fit.parameters import Flag, WholeOrAuto
 from countveil.fit.prevalence import Formula
 from countveil.kernels.entries import MASKED
 from countveil.models.factorization import Factorization, factorization

@@ -3,38 +3,23 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import clone
 
 from countveil.data.release_files import ReleaseFiles
-from countveil.fit.checks import check_integer
+from countveil.fit.parameters import AUTO
 from countveil.models.factorization import Factorization
 from countveil.selection import Comparison
 from countveil.selection.compare import compare_quickly
 
-AUTO = "auto"
 CHOSEN = "chosen"  # what a file says of a fit whose number of components was
 CANDIDATES = 5, 10, 20, 50, 100
 FEWER = 1, 2, 3  # besides, of data that do not allow ``MANY``
 MANY = 50
 FOLDS, FOLDS_SCORED = 5, 2
 CHOICE_STREAM = 2**31 + 1  # a spawn key that no chain has
-
-
-class WholeOrAuto(NamedTuple):
-    """A whole number from ``least`` on, or "auto"."""
-
-    least: int = 1
-
-    def check(self, name: str, value: Any) -> None:
-        """Refuse anything else; raises ValueError."""
-        if isinstance(value, str):
-            if value != AUTO:
-                raise ValueError(f"{name} must be a whole number or {AUTO!r}, got {value!r}")
-            return
-        check_integer(name, value, self.least)
 
 
 class ChoosesSize:

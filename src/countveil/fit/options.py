@@ -7,9 +7,10 @@ A new one is one entry here: it reaches the signature, ``help``, scikit-learn's 
 from collections.abc import Mapping
 from typing import Annotated, Any, TypedDict
 
-from countveil.fit.parameters import Level, OneOf, Option, Positive, PositiveOr, Whole
+from countveil.fit.parameters import Level, OneOf, Option, Positive, PositiveOr, Whole, WholeOrAuto
 from countveil.fit.starting import Beginning
 from countveil.fit.weighting import WEIGHTS
+from countveil.inference.draws import ROUNDS
 from countveil.inference.methods import in_words
 from countveil.models.priors import LEARNED, USUAL_SHAPE
 
@@ -25,8 +26,10 @@ class Options(TypedDict, total=False):
         f"draws kept from each chain, or from the approximation. None is {SAMPLED} from each of the chains, and "
         f'{APPROXIMATED} from an approximation ("em" has one).')]
     tune: Annotated[int, Option(200, Whole(0), "first sweeps of each chain, which are thrown away (samplers).")]
-    chains: Annotated[int, Option(12, Whole(1),
-        "chains, each from its own start (samplers): many short ones show more of the modes than few long ones.")]
+    chains: Annotated[int | str, Option("auto", WholeOrAuto(),
+        'chains, each from its own start (samplers), or "auto": '
+        f"{ROUNDS[0]}, and {ROUNDS[1] - ROUNDS[0]} more at a time until averages over them are steady, up to "
+        f"{ROUNDS[-1]}. Many short ones show more of the modes than few long ones.")]
     weights: Annotated[str, Option("equal", OneOf(WEIGHTS),
         'how chains count in whatever is said of all draws together, such as rates and intervals: "equal", or '
         '"stacked", by how well they predict reports that are left out (samplers); see ``weights_``.')]

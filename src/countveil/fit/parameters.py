@@ -31,6 +31,7 @@ from countveil.fit.checks import (
     check_positive,
 )
 
+AUTO = "auto"
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
@@ -52,6 +53,20 @@ class Whole(NamedTuple):
         """Refuse anything else; raises ValueError."""
         if not (self.or_none and value is None):
             check_integer(name, value, self.least, self.most)
+
+
+class WholeOrAuto(NamedTuple):
+    """A whole number from ``least`` on, or "auto"."""
+
+    least: int = 1
+
+    def check(self, name: str, value: Any) -> None:
+        """Refuse anything else; raises ValueError."""
+        if isinstance(value, str):
+            if value != AUTO:
+                raise ValueError(f"{name} must be a whole number or {AUTO!r}, got {value!r}")
+            return
+        check_integer(name, value, self.least)
 
 
 class Positive(NamedTuple):

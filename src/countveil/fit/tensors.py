@@ -8,9 +8,9 @@ import pandas as pd
 import xarray as xr
 
 from countveil.fit.base import FactorizationEstimator, Given
-from countveil.fit.choosing import WholeOrAuto
 from countveil.fit.effects import HasEffects
 from countveil.fit.options import RowOptions
+from countveil.fit.parameters import WholeOrAuto
 from countveil.fit.prevalence import Formula
 from countveil.fit.projection import RowProjection
 from countveil.models.layout import HYPERS, RESERVED, Layout

@@ -9,14 +9,13 @@ import pandas as pd
 import xarray as xr
 
 from countveil.fit.base import FactorizationEstimator, Given
-from countveil.fit.choosing import WholeOrAuto
 from countveil.fit.documents import HasDocuments
 from countveil.fit.effects import HasEffects
 from countveil.fit.known_topics import HasKnownTopics, KnownTopics
 from countveil.fit.naming import NAMES
 from countveil.fit.options import StreamOptions
 from countveil.fit.over_time import HasPrevalenceOverTime
-from countveil.fit.parameters import Positive
+from countveil.fit.parameters import Positive, WholeOrAuto
 from countveil.fit.prevalence import Formula
 from countveil.fit.projection import RowProjection
 from countveil.fit.seeding import WEIGHT, HasSeeds, SeedWords

@@ -9,14 +9,30 @@ import numpy as np
 from countveil.engines.memory import available_memory, in_words
 from countveil.models.factorization import Factorization
 
+ROUNDS = (
+    4,
+    8,
+    12,
+)  # numbers of chains after which a fit ends if averages over them are steady; the last always
+
+
+def rounds_of(chains: int | str) -> tuple[int, ...]:
+    """Numbers of chains after which a fit may end, the last at the latest; ``chains`` may be "auto"."""
+    return ROUNDS if isinstance(chains, str) else (int(chains),)
+
 
 class Schedule(NamedTuple):
-    """How long to run: ``tune`` discarded sweeps, then ``draws`` draws, one every ``thin`` sweeps."""
+    """How long to run: ``tune`` discarded sweeps, then ``draws`` draws, one every ``thin`` sweeps.
+
+    There are at most ``chains`` chains. Where averages over the first ``rounds[0]`` of them are steady, there are no
+    others; else as many are added as the next of ``rounds`` says.
+    """
 
     draws: int
     tune: int
     chains: int
     thin: int
+    rounds: tuple[int, ...] = ()
 
     @property
     def sweeps(self) -> int:
@@ -59,6 +75,10 @@ class Draws(NamedTuple):
         )
         scores = function(self.log_likelihood), function(self.total_rate)
         return Draws(factors, hypers, parameters, *scores)
+
+    def first(self, n: int) -> "Draws":
+        """Views of the first n chains' draws."""
+        return self.mapped(lambda values: values[:n])
 
     def of_chain(self, number: int) -> "Draws":
         """Views of one chain's draws."""

@@ -1,6 +1,6 @@
 """From raw draws to results: labelled, identified, matched across chains, and summarised."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any
 
@@ -11,7 +11,7 @@ from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.inference import row_gammas, tuning
 from countveil.inference.algorithm import Fitted
-from countveil.inference.diagnostics import LOG_LIKELIHOOD
+from countveil.inference.diagnostics import LOG_LIKELIHOOD, nested
 from countveil.inference.draws import Draws
 from countveil.inference.identify import identify
 from countveil.inference.mixture import members_of, pooled, unweighted
@@ -356,9 +356,63 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
     tree = unweighted(tree)
     stats = tree["sample_stats"]
     shape = stats["log_likelihood"].shape
-    rates: dict[str, list[np.ndarray]] = {layout.dims[a]: [] for a in model.spec.output}
     draws = zip(factor_draws(tree, model, layout), parameter_draws(tree, model), strict=False)
-    exposure = exposure_of(tree, (model.rows.shape[0], model.columns.shape[0]))
+    rates = rates_along(draws, model, exposure_of(tree, (model.rows.shape[0], model.columns.shape[0])))
+    found = {
+        LOG_LIKELIHOOD: stats["log_likelihood"].to_numpy(),
+        "total rate": stats["total_rate"].to_numpy(),
+    }
+    found |= {f"rate of each {layout.dims[a]}": values.reshape(*shape, -1) for a, values in rates.items()}
+    for name in model.likelihood.parameter_axes:
+        found[name] = dispersions(tree["posterior"][name].to_numpy())
+    for factor in model.factors:
+        if f"{factor.name}_shape" in tree["posterior"]:
+            shapes = tree["posterior"][f"{factor.name}_shape"].to_numpy()
+            found[f"shape of {factor.name}"] = shapes.reshape(*shapes.shape[:2], -1).mean(axis=2)
+        if f"{factor.name}{OVER_TIME}" in tree["posterior"]:
+            chains = tree["posterior"][f"{factor.name}{OVER_TIME}"].to_numpy().sum(axis=3)
+            found[f"{factor.name} over time"] = chains[..., evenly(chains.shape[2])]
+    return found
+
+
+def unsteadiness(draws: Draws, observations: Observations, model: Factorization) -> float:
+    """The largest nested R-hat of raw draws: of all quantities of ``label_free`` but the log-likelihood."""
+    shape = draws.log_likelihood.shape
+    flat = draws.mapped(lambda values: values.reshape(-1, *values.shape[2:]))
+    numbers = range(len(flat.log_likelihood))
+    pairs = ((tuple(f[s] for f in flat.factors), tuple(p[s] for p in flat.parameters)) for s in numbers)
+    found = [draws.total_rate, *map(dispersions, draws.parameters)]
+    found += [
+        values.reshape(*shape, -1) for values in rates_along(pairs, model, observations.exposure).values()
+    ]
+    for f in model.free:
+        prior, hypers = model.factors[f].prior, draws.hypers[f]
+        shapes = (
+            np.squeeze(hypers, axis=3)[:, :, 0]
+            if isinstance(prior, RegressionPrior)
+            else prior.reported_shapes(hypers)
+        )
+        found += [] if shapes is None else [shapes.reshape(*shape, -1).mean(axis=2)]
+        if isinstance(prior, DatedRowsPrior):
+            over_time = np.array(prior.over_steps(hypers, model.factors[f].shape)).sum(axis=3)
+            found.append(over_time[..., evenly(over_time.shape[2])])
+    equal = np.full(shape[0], 1.0 / shape[0])
+    return float(np.nanmax([nested(np.asarray(values, dtype=np.float64), equal) for values in found]))
+
+
+def dispersions(values: np.ndarray) -> np.ndarray:
+    """(C, S, members) of (C, S, ...) those evenly spread, where below ``NEARLY_POISSON`` all are one."""
+    flat = values.reshape(*values.shape[:2], -1)
+    return np.maximum(flat[..., evenly(flat.shape[-1])], NEARLY_POISSON)
+
+
+def rates_along(
+    draws: Iterable[tuple[list[np.ndarray] | tuple[np.ndarray, ...], Parameters]],
+    model: Factorization,
+    exposure: np.ndarray | None,
+) -> dict[str, np.ndarray]:
+    """(draws, members) the expected counts of entries of each observed axis, of those evenly spread."""
+    rates: dict[str, list[np.ndarray]] = {axis: [] for axis in model.spec.output}
     for factors, parameters in draws:
         theta, phi = in_counts(model.likelihood, *model.matrices(factors), parameters)
         of_rows, of_columns = theta @ phi.sum(axis=0), phi @ theta.sum(axis=0)
@@ -372,24 +426,8 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
             for i, axis in enumerate(side.observed):
                 rest = tuple(j for j in range(folded.ndim) if j != i)
                 along = folded.sum(axis=rest)
-                rates[layout.dims[axis]].append(along[evenly(along.size)])
-    found = {
-        LOG_LIKELIHOOD: stats["log_likelihood"].to_numpy(),
-        "total rate": stats["total_rate"].to_numpy(),
-    }
-    found |= {f"rate of each {dim}": np.reshape(v, (*shape, -1)) for dim, v in rates.items()}
-    names = model.likelihood.parameter_axes
-    for name in names:
-        values = tree["posterior"][name].to_numpy().reshape(*shape, -1)
-        found[name] = np.maximum(values[..., evenly(values.shape[-1])], NEARLY_POISSON)
-    for factor in model.factors:
-        if f"{factor.name}_shape" in tree["posterior"]:
-            shapes = tree["posterior"][f"{factor.name}_shape"].to_numpy()
-            found[f"shape of {factor.name}"] = shapes.reshape(*shapes.shape[:2], -1).mean(axis=2)
-        if f"{factor.name}{OVER_TIME}" in tree["posterior"]:
-            chains = tree["posterior"][f"{factor.name}{OVER_TIME}"].to_numpy().sum(axis=3)
-            found[f"{factor.name} over time"] = chains[..., evenly(chains.shape[2])]
-    return found
+                rates[axis].append(along[evenly(along.size)])
+    return {axis: np.array(values) for axis, values in rates.items()}
 
 
 def evenly(size: int, most: int = 200) -> np.ndarray:

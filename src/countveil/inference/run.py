@@ -7,13 +7,16 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from typing import Any, NamedTuple
 
 import numpy as np
+from rich.progress import TaskID
 
 from countveil.data.observations import Observations
 from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Engine
 from countveil.inference import checkpoint, scoring
 from countveil.inference.algorithm import Algorithm, Checkpoint, engine_or_threads
+from countveil.inference.diagnostics import R_HAT_NESTED
 from countveil.inference.draws import Draws, Schedule
+from countveil.inference.posterior import unsteadiness
 from countveil.inference.progress import progress_bar
 from countveil.inference.starts import Start, automatic
 from countveil.inference.starts.given import Given
@@ -115,11 +118,11 @@ def sample(
     saving: Checkpoint | None = None,
     engine: Engine | None = None,
 ) -> Run:
-    """Run all chains; Ctrl-C ends them after the current sweep and returns the draws so far.
+    """Run chains, all or until averages over them are steady; Ctrl-C ends them after the current sweep.
 
-    Chains run side by side if there are threads for it. With more threads than chains, or with an engine, a chain's
-    blocks do too. The draws are the same either way, and after a resume. A checkpoint that cannot be written is told of
-    by a warning, and the run goes on.
+    An interrupted run has the draws so far. Chains run side by side if there are threads for it. With more threads than
+    chains, or with an engine, a chain's blocks do too. The draws are the same either way, and after a resume. A
+    checkpoint that cannot be written is told of by a warning, and the run goes on.
 
     Raises:
         KeyboardInterrupt: interrupted before any chain had kept a draw.
@@ -139,9 +142,7 @@ def sample(
         engine_or_threads(engine, max(1, threads // side_by_side)) as blocks_engine,
         ThreadPoolExecutor(side_by_side) as pool,
     ):
-        tasks = [
-            bar.add_task(f"chain {c + 1} starting", total=plan.sweeps, score="") for c in range(plan.chains)
-        ]
+        tasks: list[TaskID] = []
 
         def report(number: int, sweep: int, score: float | None) -> None:
             stage = f"chain {number + 1} {'drawing' if sweep > plan.tune else 'tuning'}"
@@ -155,14 +156,28 @@ def sample(
                 saver.write(saving.path, mark, seed, snapshots, draws.arrays, time.perf_counter() - started)
 
         try:
-            futures = [
-                pool.submit(chain.run, plan, blocks_engine, stop, report, not bar.disable) for chain in chains
-            ]
-            interrupted = wait_for(futures, stop, save, saving.every_seconds if saving else None)
+            for n in (*plan.rounds[:-1], plan.chains):
+                begun = len(tasks)
+                for chain in chains[begun:n]:
+                    tasks.append(
+                        bar.add_task(f"chain {chain.number + 1} starting", total=plan.sweeps, score="")
+                    )
+                futures = [
+                    pool.submit(chain.run, plan, blocks_engine, stop, report, not bar.disable)
+                    for chain in chains[begun:n]
+                ]
+                interrupted = wait_for(futures, stop, save, saving.every_seconds if saving else None)
+                if interrupted or n == plan.chains:
+                    break
+                apart = unsteadiness(draws.first(n), observations, model)
+                sign = "at most" if apart <= R_HAT_NESTED else "above"
+                bar.update(tasks[-1], score=f"nested R-hat {apart:.2f}, {sign} {R_HAT_NESTED}")
+                if apart <= R_HAT_NESTED:
+                    break
         finally:
             stop.set()
-    kept = cut(draws, [chain.kept for chain in chains])
-    tuning = tuple(chain.tuning for chain in chains if chain.kept)
+    kept, numbers = cut(draws, [chain.kept for chain in chains])
+    tuning = tuple(chains[number].tuning for number in numbers)
     return Run(kept, interrupted, time.perf_counter() - started, tuning)
 
 
@@ -211,11 +226,12 @@ def wait_for(
     try:
         while wait(futures, timeout=every_seconds, return_when=FIRST_EXCEPTION).not_done:
             if any(future.done() and future.exception() for future in futures):
+                stop.set()
                 break
             save()
     except KeyboardInterrupt:
         interrupted = True
-    stop.set()
+        stop.set()
     wait(futures)
     save()
     for future in futures:
@@ -223,15 +239,16 @@ def wait_for(
     return interrupted
 
 
-def cut(draws: Draws, kept: list[int]) -> Draws:
-    """The draws of the chains that kept any, cut to the shortest of these chains."""
-    begun = [chain for chain, count in enumerate(kept) if count > 0]
-    if not begun:
+def cut(draws: Draws, kept: list[int]) -> tuple[Draws, list[int]]:
+    """(the draws of as many chains, cut to one length, as are the most draws in all; the numbers of these chains)."""
+    lengths = sorted(set(kept) - {0})
+    if not lengths:
         raise KeyboardInterrupt("interrupted before any draw was kept")
-    shortest = min(kept[chain] for chain in begun)
-    if len(begun) == len(kept) and shortest == draws.log_likelihood.shape[1]:
-        return draws
-    return draws.mapped(lambda values: values[begun, :shortest])
+    length = max(lengths, key=lambda n: n * sum(count >= n for count in kept))
+    chains = [chain for chain, count in enumerate(kept) if count >= length]
+    if len(chains) == len(kept) and length == draws.log_likelihood.shape[1]:
+        return draws, chains
+    return draws.mapped(lambda values: values[chains, :length]), chains
 
 
 class Ascent(NamedTuple):

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from countveil.data.matrices import check_integer
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.data.reports import observations_of
 from countveil.inference.checkpoint import printed
+from countveil.inference.draws import rounds_of
 from countveil.models.portable import model_facts
 from countveil.privacy import Release
 
@@ -85,7 +85,7 @@ def candidate(
     """A model with its short settings, checked against the data."""
     model = clone(given).set_params(**{key: value for key, value in short.items() if value is not None})
     try:
-        check_integer("chains", given.chains, 1)
+        given._check_parameters()
         model._check_parameters()
         model._take_covariates(covariates)
         observed = model.observe(data)
@@ -94,16 +94,17 @@ def candidate(
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"models must be for these data, but {name!r} is not: {error}") from error
+    n_chains = rounds_of(given.chains)[-1]
     settings = settings_of(model) | {
         "class": type(model).__name__,
         "model": model_facts(matrix.model),
         "start": start,
-        "n_chains": int(given.chains),
+        "n_chains": n_chains,
     }
     size = sum(int(np.prod(factor.shape)) for factor in matrix.model.factors)
     return Candidate(
         name, model, differs, observed, size,
-        as_text(settings), int(given.chains), covariates,
+        as_text(settings), n_chains, covariates,
     )  # fmt: skip
 
 
