@@ -171,6 +171,23 @@ class Foreign(NamedTuple):
 
 
 @about_compiling
+def test_what_another_version_kept_for_a_class_that_is_gone_is_compiled_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(keeping, "is_own", lambda of: True)
+
+    def same(law, x):
+        return x
+
+    kernel(same)(Foreign(), 1.0)
+    monkeypatch.delitem(globals(), "Foreign")
+    law = GeneralLaw(TWO_SIDED_GEOMETRIC.kernel, POISSON.counts)
+    assert kernel(same)(law, 1.0) == 1.0
+    again = kernel(same)
+    again(law, 1.0)
+    assert again.stats.cache_hits.total() == 1
+
+
+@about_compiling
 @pytest.mark.parametrize("law", [Foreign(), GeneralLaw(Foreign(), POISSON.counts), (1, (Foreign(), 2.0))])
 def test_what_is_compiled_for_classes_from_elsewhere_is_not_kept(tmp_path, monkeypatch, law):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))

@@ -14,7 +14,7 @@ from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.overlapping import sweep_overlapping
 from countveil.kernels.report_kernels import CONCAVE, LEAST, MOST, ReportKernels
 from countveil.kernels.totals import meet_totals, sweep_totals
-from countveil.laws.counts.negative_binomial import NegativeBinomialByColumn
+from countveil.laws.counts.negative_binomial import NegativeBinomialCounts
 from countveil.laws.counts.poisson import PoissonCounts
 from countveil.privacy.mechanisms import Mechanism
 
@@ -142,4 +142,4 @@ def likelihood_of(cells: Cells) -> Any:
     if not cells.p.size:
         return PoissonCounts()
     p = np.ascontiguousarray(cells.p)
-    return NegativeBinomialByColumn((p,), -np.log1p(-p))
+    return NegativeBinomialCounts((p,), -np.log1p(-p), by_column=1)

@@ -20,11 +20,7 @@ from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import gibbs
 from countveil.kernels.report_kernels import CONCAVE, LEAST, MOST, RATIO, ReportKernels
 from countveil.laws.counts.laws import counts_of, in_block
-from countveil.laws.counts.negative_binomial import (
-    NegativeBinomialByColumn,
-    NegativeBinomialByRow,
-    NegativeBinomialCounts,
-)
+from countveil.laws.counts.negative_binomial import NegativeBinomialCounts
 from countveil.laws.counts.poisson import PoissonCounts
 from countveil.laws.counts.protocol import Likelihood, Parameters, Unseen
 from countveil.laws.noise import report_scores as scores
@@ -87,7 +83,7 @@ def largest_ratio(law: tuple[Any, ...]) -> float:
     counts = counts_of(law)
     if isinstance(counts, PoissonCounts):
         return LARGEST_RATIO
-    bursty = isinstance(counts, NegativeBinomialCounts | NegativeBinomialByColumn | NegativeBinomialByRow)
+    bursty = isinstance(counts, NegativeBinomialCounts)
     return 1.0 if bursty else 0.0
 
 
@@ -236,7 +232,7 @@ def chances(
 
     The parts of a cell with the ratio c have the rate (1 - its exposure) mu.
     """
-    if isinstance(counts_of(law), NegativeBinomialByRow):
+    if getattr(counts_of(law), "by_row", 0):
         return np.ones(1), np.empty((ratio_c.size, 0))
     kind, parameters = likelihood
     mass = 1.0 - np.asarray(kind.exposure(ratio_c[:, None], parameters))
@@ -276,7 +272,9 @@ def sweep_block(
 
 def one_law(law: tuple[Any, ...]) -> bool:
     """Whether the law is the same in all cells."""
-    return isinstance(counts_of(law), PoissonCounts | NegativeBinomialCounts)
+    counts = counts_of(law)
+    bursty = isinstance(counts, NegativeBinomialCounts) and not counts.by_row and not counts.by_column
+    return bursty or isinstance(counts, PoissonCounts)
 
 
 def log_likelihood(

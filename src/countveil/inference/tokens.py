@@ -17,7 +17,6 @@ from countveil.inference.facts import facts_of
 from countveil.inference.streams import ROWS, Streams
 from countveil.kernels import gibbs
 from countveil.kernels.tiles import DENSE_SHARE
-from countveil.laws.counts.negative_binomial import NegativeBinomialByRow
 from countveil.laws.noise.two_sided_geometric import tokens as kernels
 from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 from countveil.laws.noise.two_sided_geometric.negative_binomial import TwoSidedGeometricNegativeBinomial
@@ -54,9 +53,7 @@ def pays(observations: Observations, law: tuple[Any, ...]) -> bool:
 
 def comes_in_bursts(law: tuple[Any, ...], observations: Observations) -> bool:
     """Whether the tokens are bursts: of negative binomial counts, with tables of few levels and no p by row."""
-    if not isinstance(law, TwoSidedGeometricNegativeBinomial) or isinstance(
-        law.likelihood, NegativeBinomialByRow
-    ):
+    if not isinstance(law, TwoSidedGeometricNegativeBinomial) or law.likelihood.by_row:
         return False
     return len(np.unique(observations.level_d)) <= MAX_LEVELS
 

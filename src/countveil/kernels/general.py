@@ -83,7 +83,7 @@ def likelihood_at(likelihood, row, column):
 
 @by_class
 def baseline_of(likelihood, base, weight_lv, place_d, row, column):
-    """``baseline`` of a law with this likelihood: by default base; ``baseline_by_column`` if it varies by column."""
+    """``baseline`` of a law with this likelihood: by default base; from the table if it varies by column."""
     raise NotImplementedError
 
 
@@ -136,19 +136,13 @@ def same_baseline(likelihood, base, weight_lv, place_d, row, column):
 
 
 def varies_by_column(law: tuple[Any, ...]) -> bool:
-    """Whether the exposures of a row's unstored cells differ: whether the likelihood provides ``baseline_of``.
+    """Whether the exposures of a row's unstored cells differ: whether the likelihood's parameters are by column.
 
     They do not with exposures by cell, where every cell is stored.
     """
     if hasattr(law, "exposure_dv"):
         return False
-    return type(getattr(law, "likelihood", None)) in baseline_of.registry
-
-
-@subroutine
-def baseline_by_column(likelihood, base, weight_lv, place_d, row, column):
-    """From the table."""
-    return weight_lv[place_d[row], column]
+    return bool(getattr(getattr(law, "likelihood", None), "by_column", 0))
 
 
 @provides(law_at, GeneralLaw)

@@ -12,6 +12,7 @@ import os
 import stat
 import warnings
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Any, ClassVar
 
 from numba import types
@@ -66,6 +67,10 @@ class Cache(caching.FunctionCache):
         try:
             return super().load_overload(sig, target_context)
         except OSError:
+            return None
+        except (AttributeError, ImportError):  # the index names a class of another version of the library
+            with suppress(OSError):
+                self.flush()
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:

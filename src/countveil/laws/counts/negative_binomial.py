@@ -18,7 +18,7 @@ from countveil.kernels import general, windows
 from countveil.kernels.compiled import elementwise, subroutine
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.hyperparameters import dispersion_given_bursts
-from countveil.kernels.law import by_class, provides
+from countveil.kernels.law import provides
 from countveil.kernels.negative_binomial import (
     draw_bursts,
     expected_bursts,
@@ -38,25 +38,16 @@ CONCENTRATION = 2.0, 0.2  # gamma prior (shape, rate) of the learned beta prior'
 
 
 class NegativeBinomialCounts(NamedTuple):
-    """Negative binomial counts with one p for all cells, for compiled loops."""
+    """Negative binomial counts for compiled loops: with one p for all cells, for each row or for each column.
+
+    One class for all three, so that loops are compiled once.
+    """
 
     parameters: tuple[np.ndarray, ...] = ()
     q: np.ndarray = NONE  # -log(1 - p) of every p
-
-
-class NegativeBinomialByRow(NamedTuple):
-    """Negative binomial counts with one p per row."""
-
-    parameters: tuple[np.ndarray, ...] = ()
-    q: np.ndarray = NONE
+    by_row: int = 0  # 1 if every row has a p of its own, else 0
+    by_column: int = 0  # the same of columns
     first_row: int = 0  # of the block that a loop works on
-
-
-class NegativeBinomialByColumn(NamedTuple):
-    """Negative binomial counts with one p per column."""
-
-    parameters: tuple[np.ndarray, ...] = ()
-    q: np.ndarray = NONE
 
 
 class NegativeBinomialCell(NamedTuple):
@@ -68,8 +59,8 @@ class NegativeBinomialCell(NamedTuple):
 
 COUNTS: Mapping[str, Any] = {
     "global": NegativeBinomialCounts(),
-    "column": NegativeBinomialByColumn(),
-    "row": NegativeBinomialByRow(),
+    "column": NegativeBinomialCounts(by_column=1),
+    "row": NegativeBinomialCounts(by_row=1),
 }
 
 
@@ -254,38 +245,20 @@ def log_masses(count: Any, s: Any, p: Any) -> Any:
     return negative_binomial_logpmf(count, s, p)
 
 
-@by_class
-def place_of(likelihood: Any, row: Any, column: Any) -> Any:
-    """The place of a cell's p among all of them."""
-    raise NotImplementedError
-
-
-@provides(place_of, NegativeBinomialCounts)
-def place_of_all(likelihood: Any, row: Any, column: Any) -> Any:
-    """The only one."""
-    return 0
-
-
-@provides(place_of, NegativeBinomialByRow)
-def place_of_row(likelihood: Any, row: Any, column: Any) -> Any:
-    """Rows are counted from the block's first."""
-    return likelihood.first_row + row
-
-
-@provides(place_of, NegativeBinomialByColumn)
-def place_of_column(likelihood: Any, row: Any, column: Any) -> Any:
-    """The column."""
-    return column
-
-
 @subroutine
+def place_of(likelihood: Any, row: Any, column: Any) -> Any:
+    """The place of a cell's p among all of them; rows are counted from the block's first."""
+    return likelihood.by_row * (likelihood.first_row + row) + likelihood.by_column * column
+
+
+@provides(general.likelihood_at, NegativeBinomialCounts)
 def of_cell(likelihood: Any, row: Any, column: Any) -> Any:
     """The cell's p and q."""
     place = place_of(likelihood, row, column)
     return NegativeBinomialCell(likelihood.parameters[0][place], likelihood.q[place])
 
 
-@subroutine
+@provides(general.add_to_tally, NegativeBinomialCounts)
 def add_to_counts_and_bursts(
     likelihood: Any, row: Any, column: Any, count: Any, parts: Any, tally: Any
 ) -> Any:
@@ -295,10 +268,10 @@ def add_to_counts_and_bursts(
     tally[tally.size // 2 + place] += parts
 
 
-for kind in (NegativeBinomialCounts, NegativeBinomialByRow, NegativeBinomialByColumn):
-    provides(general.likelihood_at, kind)(of_cell)
-    provides(general.add_to_tally, kind)(add_to_counts_and_bursts)
-provides(general.baseline_of, NegativeBinomialByColumn)(general.baseline_by_column)
+@provides(general.baseline_of, NegativeBinomialCounts)
+def baseline_of_cell(likelihood: Any, base: Any, weight_lv: Any, place_d: Any, row: Any, column: Any) -> Any:
+    """From the table where p varies by column, else that of the row."""
+    return weight_lv[place_d[row], column] if likelihood.by_column else base
 
 
 @provides(general.log_mass, NegativeBinomialCell)
