@@ -17,7 +17,11 @@ from countveil.fit.predicted_reports import checkable, made_alike, report_of, tr
 from countveil.fit.totals import SETTLED
 from countveil.inference.diagnostics import Diagnostics
 from countveil.inference.posterior import evenly
+from countveil.inference.predict import counts_of_cells
 from countveil.kernels.entries import MASKED
+from countveil.kernels.law import unbiased
+from countveil.laws.counts import POISSON, NegativeBinomial
+from countveil.laws.counts.given_reports import Cells, CountsGivenReports
 from countveil.laws.counts.protocol import in_counts, parameters_of_rows, rates_at
 from countveil.laws.noise import AnyMechanismNoise
 from countveil.laws.noise.additive import AdditiveLaw
@@ -26,6 +30,8 @@ from countveil.privacy.mechanisms import Composed, Mechanism, Suppression, Thres
 
 CELLS = 200_000  # of evenly spread rows, at most
 RELEASES = 40  # simulated
+LAPLACE = 0.5**0.5  # the scale of a Laplace variable with variance one
+TABLES = 10  # of true counts, drawn given their reports
 MIN_DRAWS = 50  # of every chain of two or more, for a fit to speak against its data
 CAREFUL = 1.2  # times a quantile for sums of many counts, since sums of few are skewed
 FAR = 5.0  # standard deviations by which a spread is too small or too large
@@ -98,6 +104,7 @@ def compared(fit: Any, data: Observations, rows: np.ndarray) -> tuple[list[str],
         less, more = of_spread(part, np.array(spreads[i]))
         found += less
         misfits += more + of_margins(sums(part.values), np.array(margins[i]), len(rows))
+    misfits += of_counts(fit, data, rows)
     return list(dict.fromkeys(found)), list(dict.fromkeys(misfits))
 
 
@@ -194,6 +201,73 @@ def of_spread(part: Part, pairs: np.ndarray) -> tuple[list[str], list[str]]:
     return [], []
 
 
+def of_counts(fit: Any, data: Observations, rows: np.ndarray) -> list[str]:
+    """By the sum of counts given their reports that is farthest from the sum of unbiased estimates.
+
+    Let u(r) be the unbiased estimate of a count from its report alone (mathematics, section 12). If the fit is right,
+    u(r) - E[y | r] has mean zero and at most the variance of u(r) given y (12.6). No rate enters: counts that a fit
+    takes for noise show in their sums even where its rates have wide intervals. Sums of few reports have tails as long
+    as those of the noise (Bernstein's inequality for sums of Laplace variables).
+    """
+    if not data.noise.unbiased or data.totals is not None:
+        return []
+    row, column = np.nonzero(np.ones(data.shape, dtype=bool))
+    reports, level = data.cells(row, column)
+    seen = reports >= 0
+    row, column, reports, level = row[seen], column[seen], reports[seen], level[seen]
+    exposure = None if data.exposure is None else data.exposure[row, column]
+    cells = Cells(rows[row], column, reports, level, exposure)
+    given = CountsGivenReports(data.noise, fit.model_.likelihood)
+    rng, drawn, n = np.random.default_rng([fit.seed_, len(rows), 1]), np.zeros(row.size), 0
+    for draw in fit.even_draws(TABLES):
+        drawn += counts_of_cells(draw, given, cells, rng)
+        n += 1
+    values = np.zeros((4, *data.shape))
+    variance = data.noise.variance(reports, level)
+    values[:, row, column] = drawn / n, estimates(data, reports, level), variance, variance**2
+    counts, alone, square, fourth = map(sums, values)
+    known = square > 0.0
+    error = np.sqrt(np.where(known, square, 1.0))
+    tail = np.log(2.0 * known.sum() / SURPRISE) if known.any() else 0.0
+    longer = LAPLACE * tail * np.sqrt(fourth) / np.where(known, square, 1.0)
+    far = np.where(known, np.abs(counts - alone) / error - longer - np.sqrt(longer**2 + 2.0 * tail), -np.inf)
+    worst = int(np.argmax(far))
+    if far[worst] <= 0.0:
+        return []
+    of = sum_called(worst, far.size, len(rows))
+    return [
+        (
+            f"The fit does not explain the sums of its reports: the true counts of {of} add up to "
+            f"{counts[worst]:,.0f} by this fit, and to {alone[worst]:,.0f} by the reports alone (standard error "
+            f"{error[worst]:,.0f}). {another_likelihood(fit)}"
+        )
+    ]
+
+
+def estimates(data: Observations, reports: np.ndarray, level: np.ndarray) -> np.ndarray:
+    """(n,) the unbiased estimates of counts from their reports."""
+    known, place = np.unique(np.stack([reports, level]), axis=1, return_inverse=True)
+    values = [unbiased(data.noise.kernel, int(report), float(each)) for report, each in known.T]
+    return np.asarray(values, dtype=float)[np.ravel(place)]
+
+
+def another_likelihood(fit: Any) -> str:
+    """What may explain counts that a fit takes for noise, or noise that it takes for counts."""
+    likelihood = fit.model_.likelihood
+    if likelihood.name == POISSON.name:
+        return f'Try likelihood="{NegativeBinomial.name}".'
+    axes = likelihood.parameter_axes.values()
+    other = "column" if "row" in axes else "row"
+    return f'Try dispersion="{other}", or more components.'
+
+
+def sum_called(number: int, size: int, n_rows: int) -> str:
+    """What is added up in one of ``sums``."""
+    if number == size - 1:
+        return "all reports"
+    return f"{f'row {number}' if number < n_rows else f'column {number - n_rows}'}, counted from 0,"
+
+
 def sums(values: np.ndarray) -> np.ndarray:
     """Sums by row, by column and in all."""
     there = np.nan_to_num(values)
@@ -208,17 +282,10 @@ def of_margins(seen: np.ndarray, simulated: np.ndarray, n_rows: int) -> list[str
     worst = int(np.argmax(distance))
     if distance[worst] < CAREFUL * stats.t.isf(0.5 * SURPRISE / seen.size, releases - 1):
         return []
-    of = (
-        "all reports"
-        if worst == seen.size - 1
-        else f"row {worst}"
-        if worst < n_rows
-        else f"column {worst - n_rows}"
-    )
-    where = "" if worst == seen.size - 1 else ", counted from 0"
+    of = sum_called(worst, seen.size, n_rows)
     return [
         (
-            f"The fit does not explain the sums of its reports: that of {of}{where} is {seen[worst]:,.0f}, "
+            f"The fit does not explain the sums of its reports: that of {of} is {seen[worst]:,.0f}, "
             f"where it expects {simulated[:, worst].mean():,.0f} (standard deviation {deviation[worst]:,.0f}). The "
             "model or the stated mechanism is wrong."
         )
