@@ -19,8 +19,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from sweeps import SEED, TOPICS, big_data
-from table import Chain, medians
+from sweeps import SEED, TOPICS, Chain, big_data, medians
 from threadpoolctl import threadpool_limits
 
 import countveil as cv

@@ -12,8 +12,7 @@ import time
 
 import numpy as np
 import pytest
-from sweeps import ALPHA, SEED, SIZE, TOPICS, big_data
-from table import Chain
+from sweeps import ALPHA, SEED, SIZE, TOPICS, Chain, big_data
 from threadpoolctl import threadpool_limits
 
 import countveil as cv
