@@ -80,7 +80,7 @@ def test_every_test_file_mirrors_a_file_or_is_listed():
     ("source", "test"),
     [
         ("src/countveil/common/files.py", "common/test_files.py"),
-        ("src/countveil/data/tables.py", "data/test_tables.py"),
+        ("src/countveil/data/frames.py", "data/test_frames.py"),
         ("src/countveil/privacy/_format.py", "privacy/test_format.py"),
         ("src/countveil/privacy/__main__.py", "privacy/test_main.py"),
         ("src/countveil/study/page/noise.js", "study/page/test_noise_script.py"),

@@ -27,7 +27,7 @@ _HOME_OF = {
     "by_wave": "countveil.data.waves",
     "covariates_of": "countveil.data.covariates",
     "ReleaseFiles": "countveil.data.release_files",
-    "count_table": "countveil.data.tables",
+    "count_table": "countveil.data.frames",
     "graph_counts": "countveil.data.networks",
     "privatize_graph": "countveil.data.networks",
     "links_among": "countveil.data.networks",

@@ -5,7 +5,7 @@ import countveil as cv
 from countveil.data.edge_lists import counts_of_edges, import_edges, read_edges, reports_of
 from countveil.data.importing import check_again
 from countveil.data.reports import observations_of
-from countveil.data.text_tables import Format
+from countveil.data.tables.text import Format
 
 m = cv.mechanisms
 EDGES = "Source,Target,Weight,Type\nA,B,4,Directed\nB,C,2,Directed\nC,A,3,Directed\n"

@@ -465,7 +465,7 @@ def test_frames_without_rows_or_columns_are_refused(data):
 
 
 def test_the_separator_is_that_of_count_tables():
-    from countveil.data import tables
+    from countveil.data import frames
     from countveil.privacy import _counts
 
-    assert labels.SEPARATOR == tables.SEPARATOR == _counts._BETWEEN_LEVELS
+    assert labels.SEPARATOR == frames.SEPARATOR == _counts._BETWEEN_LEVELS

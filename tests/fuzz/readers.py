@@ -18,10 +18,10 @@ from countveil.cli.mechanism_tables import MechanismTable
 from countveil.cli.releases import check_imported, in_words, loaded
 from countveil.common.console import console
 from countveil.data import joined_files
-from countveil.data.cell_kinds import Words
 from countveil.data.io import read_counts, read_vocabulary
-from countveil.data.protected_files import read_protected
 from countveil.data.reports import observations_of
+from countveil.data.tables.cells import Words
+from countveil.data.tables.published import read_protected
 from countveil.privacy import PrivacyLevel, Release, _archive, report, study
 from countveil.privacy._cells import ByCell
 from countveil.privacy.mechanisms import Laplace, RandomRounding, Suppression

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from countveil.data.protected_files import ProtectedTable
-    from countveil.data.text_tables import Format
+    from countveil.data.tables.published import ProtectedTable
+    from countveil.data.tables.text import Format
 
 Exposure = Annotated[
     str | None,
@@ -36,8 +36,8 @@ def exposure_of_wide(
     """
     if given is None:
         return None
-    from countveil.data.protected_files import read_protected
-    from countveil.data.text_tables import Format
+    from countveil.data.tables.published import read_protected
+    from countveil.data.tables.text import Format
 
     path = Path(given)
     marks = Format(thousands=stated.thousands, decimal=stated.decimal)

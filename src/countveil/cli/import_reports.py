@@ -21,7 +21,7 @@ from countveil.cli.say import say
 from countveil.cli.tables import doubts_said
 
 if TYPE_CHECKING:
-    from countveil.data.cell_kinds import Cells, Words
+    from countveil.data.tables.cells import Cells, Words
     from countveil.privacy import Release
 
 
@@ -190,9 +190,9 @@ def import_table(
     left_out = read_background(background)
     stated_totals.check(long is not None)
     from countveil.cli.mechanism_tables import MechanismTable
-    from countveil.data.cell_mechanisms import by_cell, by_row, mechanism_of_intervals, shows_counts
     from countveil.data.importing import import_long, import_reports
-    from countveil.data.protected_files import read_long, read_protected
+    from countveil.data.tables.cells import by_cell, by_row, mechanism_of_intervals, shows_counts
+    from countveil.data.tables.published import read_long, read_protected
 
     words, form = stands_for.read(), file.read()
     source = table.name if source is None else source
@@ -274,7 +274,7 @@ def import_table(
 
 def warn_of(read: "Cells", words: "Words", release: "Release") -> None:
     """Print what is odd about the cells: words that occur nowhere, and numbers that were rounded further."""
-    from countveil.data.lattices import lattice_of
+    from countveil.data.tables.looking import lattice_of
 
     unused = [word for word in (*words.absent, *words.missing, *words.zero) if word.strip() not in read.texts]
     if unused:
@@ -296,7 +296,7 @@ def without_row(n: int, mechanism: str | None, left_out: "float | str | None") -
     Raises:
         ValueError: some that nothing says what they are, by a publisher who leaves out zeros.
     """
-    from countveil.data.text_tables import amount
+    from countveil.data.tables.text import amount
     from countveil.privacy.mechanisms import PRESETS
 
     if not n:

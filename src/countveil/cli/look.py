@@ -12,7 +12,7 @@ from countveil.cli.results import Result, with_result
 from countveil.cli.say import say
 
 if TYPE_CHECKING:
-    from countveil.data.looking import Look
+    from countveil.data.tables.looking import Look
 
 SHOWN = 5  # of levels and words
 
@@ -31,7 +31,7 @@ def look(
 
     Example: `countveil look deaths.csv`
     """
-    from countveil.data.looking import look_at
+    from countveil.data.tables.looking import look_at
 
     seen = look_at(table, file.read())
     print_look(seen)

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from countveil.cli.mechanism_options import KINDS, stated_mechanism
-from countveil.data.margins import SIDES
-from countveil.data.protected_files import read_frame
+from countveil.data.tables.margins import SIDES
+from countveil.data.tables.published import read_frame
 from countveil.privacy.mechanisms import Mechanism
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)

@@ -12,7 +12,7 @@ from countveil.privacy.mechanisms import Mechanism
 
 if TYPE_CHECKING:
     from countveil.data.edge_lists import Edges
-    from countveil.data.text_tables import Format
+    from countveil.data.tables.text import Format
 
 
 class NetworkFile(NamedTuple):

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 if TYPE_CHECKING:
-    from countveil.data.cell_kinds import Words
-    from countveil.data.text_tables import Format
+    from countveil.data.tables.cells import Words
+    from countveil.data.tables.text import Format
 
 WORDS_OF_SEPARATORS = "comma, semicolon, tab, bar"
 TABLE = "How the file is read"
@@ -53,7 +53,7 @@ class FileOptions(NamedTuple):
 
     def read(self) -> "Format":
         """The format; raises ValueError for a separator that is none."""
-        from countveil.data.text_tables import SEPARATORS, Format
+        from countveil.data.tables.text import SEPARATORS, Format
 
         separator = self.separator
         if separator is not None:
@@ -93,6 +93,6 @@ class CellOptions(NamedTuple):
 
     def read(self) -> "Words":
         """The words."""
-        from countveil.data.cell_kinds import Words
+        from countveil.data.tables.cells import Words
 
         return Words(tuple(self.absent or ()), tuple(self.missing or ()), tuple(self.zero or ()))

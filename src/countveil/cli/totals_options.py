@@ -13,10 +13,10 @@ from countveil.privacy.mechanisms import Mechanism
 if TYPE_CHECKING:
     import pandas as pd
 
-    from countveil.data.cell_kinds import Words
-    from countveil.data.protected_files import LongTable, ProtectedTable
-    from countveil.data.text_tables import Format
-    from countveil.data.total_lines import TotalLine
+    from countveil.data.tables.cells import Words
+    from countveil.data.tables.published import LongTable, ProtectedTable
+    from countveil.data.tables.text import Format
+    from countveil.data.tables.total_lines import TotalLine
 
 TOTALS = "Totals"
 """The panel of help for them."""
@@ -152,7 +152,7 @@ class StatedTotals(NamedTuple):
         self, value: str, words: "Words", stated: "Format"
     ) -> tuple[list[tuple["pd.DataFrame", Any]], list["pd.DataFrame"]]:
         """(tables of totals, and what was done to each; tables of groups) beside a table with a row for each cell."""
-        from countveil.data.margins import read_margin
+        from countveil.data.tables.margins import read_margin
 
         sums = [
             (read_margin(path, value, words, stated), "exact" if mechanism is None else mechanism)
@@ -164,7 +164,7 @@ class StatedTotals(NamedTuple):
         self, table: "ProtectedTable", words: "Words", stated: "Format"
     ) -> tuple["ProtectedTable", list[Any]]:
         """(the table without totals, their families) of a table with a row for each record."""
-        from countveil.data.margins import without_margins
+        from countveil.data.tables.margins import without_margins
 
         if (self.files or self.row is not None or self.column is not None) and table.values.ndim != 2:
             raise ValueError(
@@ -196,8 +196,8 @@ class StatedTotals(NamedTuple):
         """
         import numpy as np
 
-        from countveil.data.margins import without_margins
-        from countveil.data.total_lines import total_lines
+        from countveil.data.tables.margins import without_margins
+        from countveil.data.tables.total_lines import total_lines
 
         self._warn_of_words([*(table.row_labels or []), *(table.column_labels or [])])
         if self.in_table == "none" or table.values.ndim != 2:
@@ -235,7 +235,7 @@ class StatedTotals(NamedTuple):
         """(the table without rows that are totals, tables of these and what was done to them); raises ValueError."""
         import numpy as np
 
-        from countveil.data.total_lines import split_levels, total_levels
+        from countveil.data.tables.total_lines import split_levels, total_levels
 
         if any(axis not in table.frame for axis in axes):
             return table, []
@@ -274,7 +274,7 @@ class StatedTotals(NamedTuple):
 
     def _warn_of_words(self, labels: Sequence[str]) -> None:
         """Print words of --total that name nothing."""
-        from countveil.data.total_lines import parts_of
+        from countveil.data.tables.total_lines import parts_of
 
         known = {part for label in labels for part in parts_of(str(label))}
         unused = [word for word in self.words if word.strip().casefold() not in known]
@@ -305,8 +305,14 @@ def families_in_file(
     stated: "Format",
 ) -> list[Any]:
     """The families of a file of totals beside a wide table: two of both, one of anything else."""
-    from countveil.data.groupings import by_side, family_of_frame, grouping_of_frame, sided
-    from countveil.data.margins import SIDES, read_margin
+    from countveil.data.tables.margins import (
+        SIDES,
+        by_side,
+        family_of_frame,
+        grouping_of_frame,
+        read_margin,
+        sided,
+    )
 
     groupings = {}
     key = what
@@ -336,7 +342,7 @@ def read_groups(path: Path) -> "pd.DataFrame":
     """A file of groups as text."""
     import pandas as pd
 
-    from countveil.data.protected_files import read_frame
+    from countveil.data.tables.published import read_frame
 
     frame = read_frame(path)
     frame.columns = pd.Index([str(name).strip() for name in frame.columns])

@@ -12,13 +12,12 @@ import pandas as pd
 import scipy.sparse as sp
 
 from countveil.common.extras import install
-from countveil.data.cell_kinds import Words, format_of, is_number
-from countveil.data.cell_texts import NumberFormat, number_of
 from countveil.data.importing import background_of, import_reports
 from countveil.data.io import UNREADABLE, CountTable
 from countveil.data.networks import edge_weights
-from countveil.data.protected_files import ONE_HEADER, read_frame
-from countveil.data.text_tables import Format
+from countveil.data.tables.cells import NumberFormat, Words, format_of, is_number, number_of
+from countveil.data.tables.published import ONE_HEADER, read_frame
+from countveil.data.tables.text import Format
 from countveil.privacy import Release
 from countveil.privacy.mechanisms import Mechanism
 

@@ -11,14 +11,19 @@ import pandas as pd
 import scipy.sparse as sp
 
 from countveil.data.exposures import read_exposure
-from countveil.data.groupings import family_of_frame, grouping_of_column, grouping_of_frame
+from countveil.data.frames import cells_of_frame, with_places
 from countveil.data.labels import Axis, axes_of, in_order, texts_of
-from countveil.data.margins import Family, known_totals
 from countveil.data.matrices import check_mask, check_matrix, unwrap
 from countveil.data.mechanism_checks import hidden_as_zero
 from countveil.data.numbering import by_mechanism, refuse_repeated
 from countveil.data.reports import Reports
-from countveil.data.tables import cells_of_frame, with_places
+from countveil.data.tables.margins import (
+    Family,
+    family_of_frame,
+    grouping_of_column,
+    grouping_of_frame,
+    known_totals,
+)
 from countveil.data.totals import families_given
 from countveil.laws.noise.reading import check_sign, numbers_of, read_reports
 from countveil.privacy import Release

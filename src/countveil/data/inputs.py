@@ -6,9 +6,9 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from countveil.data.frames import Cells, cells_of_coordinates, cells_of_frame
 from countveil.data.matrices import annotated_parts, check_mask
 from countveil.data.networks import graph_matrix
-from countveil.data.tables import Cells, cells_of_coordinates, cells_of_frame
 from countveil.laws.noise import Noise, noise_called
 from countveil.privacy import Release
 from countveil.privacy._cells import ByCell

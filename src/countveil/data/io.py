@@ -18,6 +18,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from countveil.data.array_files import check_length, check_matrix_market, check_npy, check_npz
+from countveil.data.frames import cells_of_coordinates
 from countveil.data.matrices import annotated_parts
 from countveil.data.sparse_files import (
     begins_with_sizes,
@@ -28,8 +29,7 @@ from countveil.data.sparse_files import (
     load_svmlight,
     widened,
 )
-from countveil.data.tables import cells_of_coordinates
-from countveil.data.total_lines import refuse_totals
+from countveil.data.tables.total_lines import refuse_totals
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy._index import check_columns
 from countveil.privacy.wording import BOTH

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from countveil.data.exposures import MOST_CELLS, read_exposure
+from countveil.data.frames import split_labels
 from countveil.data.inputs import (
     PlainInputs,
     PrivateInputs,
@@ -42,7 +43,6 @@ from countveil.data.matrices import (
     unwrap,
     whole_numbers,
 )
-from countveil.data.tables import split_labels
 from countveil.data.totals import Totals
 from countveil.kernels.entries import MASKED, Entries
 from countveil.laws.counts import POISSON

@@ -10,6 +10,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from countveil.data import joined_files
+from countveil.data.frames import cells_of_coordinates, cells_of_frame, check_axes, with_places
 from countveil.data.inputs import (
     exposure_of_release,
     mask_of_release,
@@ -31,7 +32,6 @@ from countveil.data.provenance import (
     refuse_same_noise,
 )
 from countveil.data.ranges import ranges
-from countveil.data.tables import cells_of_coordinates, cells_of_frame, check_axes, with_places
 from countveil.data.totals import Totals, bounds_of, check_possible, read_totals
 from countveil.kernels.report_kernels import CONCAVE
 from countveil.laws.noise import NOISES

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from countveil.data.array_files import check_length
-from countveil.data.tables import cells_of_coordinates
+from countveil.data.frames import cells_of_coordinates
 
 
 def load_lda_c(path: Path) -> sp.csr_array:

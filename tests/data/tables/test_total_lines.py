@@ -3,7 +3,13 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from countveil.data.total_lines import TotalLine, refuse_totals, split_levels, total_levels, total_lines
+from countveil.data.tables.total_lines import (
+    TotalLine,
+    refuse_totals,
+    split_levels,
+    total_levels,
+    total_lines,
+)
 
 RNG = np.random.default_rng(7)
 COUNTS = RNG.poisson(RNG.gamma(2.0, 10.0, (8, 5))).astype(float)

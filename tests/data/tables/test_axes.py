@@ -1,6 +1,6 @@
 import pytest
 
-from countveil.data.long_axes import column_filled_once, key_column, long_axes
+from countveil.data.tables.axes import column_filled_once, key_column, long_axes
 
 
 def columns_of(text):

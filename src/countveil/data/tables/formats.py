@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from countveil.data.text_tables import text_of
+from countveil.data.tables.text import text_of
 
 VALUE, STATUSES = "OBS_VALUE", ("CONF_STATUS", "OBS_FLAG", "OBS_STATUS")
 """The columns of SDMX-CSV for values and for why there is none; Eurostat's .tsv is given the same names."""

@@ -16,11 +16,21 @@ import pandas as pd
 
 from countveil.common.extras import install
 from countveil.data.array_files import check_npy
-from countveil.data.cell_kinds import BLANK, MASKED, NO_WORDS, Cells, Words, format_of, is_number, read_cells
-from countveil.data.cell_texts import NumberFormat, plain_number
 from countveil.data.io import UNREADABLE, read_counts
-from countveil.data.long_axes import MOST_COLUMNS, are_intervals, column_filled_once, key_column, long_axes
-from countveil.data.published_formats import (
+from countveil.data.tables.axes import MOST_COLUMNS, are_intervals, column_filled_once, key_column, long_axes
+from countveil.data.tables.cells import (
+    BLANK,
+    MASKED,
+    NO_WORDS,
+    Cells,
+    NumberFormat,
+    Words,
+    format_of,
+    is_number,
+    plain_number,
+    read_cells,
+)
+from countveil.data.tables.formats import (
     STATUSES,
     VALUE,
     axes_of_eurostat,
@@ -29,7 +39,7 @@ from countveil.data.published_formats import (
     long_of_eurostat,
     statuses_of,
 )
-from countveil.data.text_tables import (
+from countveil.data.tables.text import (
     NOTHING_STATED,
     TABLES,
     TIMES,

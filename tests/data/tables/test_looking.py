@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from countveil.data.lattices import Lattice, lattice_of
+from countveil.data.tables.looking import Lattice, lattice_of
 
 COUNTS = np.random.default_rng(3).poisson(30.0, 40).astype(float)
 

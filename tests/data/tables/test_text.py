@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from countveil.data.text_tables import Format, header_rows_of, read_text_table, text_of
+from countveil.data.tables.text import Format, header_rows_of, read_text_table, text_of
 
 NAMES = ["place", "Fälle 2021", "Fälle 2022"]
 ROWS = [["Łódź, the city", "12", "1,5"], ["Köln | Mülheim; east", "0", "<5"], ["Århus", "340", ""]]

@@ -5,9 +5,9 @@ import openpyxl
 import pandas as pd
 import pytest
 
-from countveil.data.cell_kinds import Words
-from countveil.data.protected_files import UNCALCULATED, read_long, read_protected
-from countveil.data.text_tables import Format
+from countveil.data.tables.cells import Words
+from countveil.data.tables.published import UNCALCULATED, read_long, read_protected
+from countveil.data.tables.text import Format
 
 WIDE = 'county,old,young\nAda,12,"<10"\nBo,-3,\nCy,0.5,NA\n'
 LONG = 'county,age,n\nAda,old,12\nAda, young,Suppressed\nBo,"old",30\n'

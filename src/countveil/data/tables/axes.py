@@ -4,10 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from countveil.data.cell_kinds import BLANK
-from countveil.data.cell_texts import NumberFormat, interval_of
-from countveil.data.published_formats import STATUSES
-from countveil.data.text_tables import TIMES
+from countveil.data.tables.cells import BLANK, NumberFormat, interval_of
+from countveil.data.tables.formats import STATUSES
+from countveil.data.tables.text import TIMES
 
 VALUES = ("obs_value", "value", "values", "count", "counts", "n", "deaths", "number", "cases", "anzahl")
 LIKE_VALUES = re.compile(

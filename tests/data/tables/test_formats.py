@@ -1,6 +1,6 @@
 import pytest
 
-from countveil.data.published_formats import beside_status, is_eurostat, long_of_eurostat, statuses_of
+from countveil.data.tables.formats import beside_status, is_eurostat, long_of_eurostat, statuses_of
 
 NAMES = ["freq,geo\\TIME_PERIOD", "2019 ", "2020 "]
 

@@ -4,16 +4,17 @@ import math
 import shlex
 from collections import Counter
 from collections.abc import Sequence
+from functools import reduce
+from math import gcd, log
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from countveil.data.cell_kinds import HIDDEN, INTERVAL, MASKED, Words, kind_of
-from countveil.data.cell_texts import NumberFormat, number_format
-from countveil.data.lattices import Lattice, lattice_of
-from countveil.data.long_axes import EXPOSURES, SIGMAS, key_column, long_axes
-from countveil.data.protected_files import (
+from countveil.data.tables.axes import EXPOSURES, SIGMAS, key_column, long_axes
+from countveil.data.tables.cells import HIDDEN, INTERVAL, MASKED, NumberFormat, Words, kind_of, number_format
+from countveil.data.tables.formats import VALUE, beside_status
+from countveil.data.tables.published import (
     LongTable,
     ProtectedTable,
     check_filled_down,
@@ -24,9 +25,40 @@ from countveil.data.protected_files import (
     read_long,
     read_protected,
 )
-from countveil.data.published_formats import VALUE, beside_status
-from countveil.data.text_tables import NOTHING_STATED, TABLES, TIMES, Format, text_of
-from countveil.data.total_lines import total_levels, total_lines
+from countveil.data.tables.text import NOTHING_STATED, TABLES, TIMES, Format, text_of
+from countveil.data.tables.total_lines import total_levels, total_lines
+
+SURE = log(1e4)  # of the evidence that common steps are no coincidence
+DIFFERENT = 3
+
+
+class Lattice(NamedTuple):
+    """All positive values are ``offset`` above multiples of ``step``."""
+
+    step: int
+    offset: int
+
+    def __str__(self) -> str:
+        if not self.offset:
+            return f"multiples of {self.step}"
+        return f"{self.offset} above multiples of {self.step}"
+
+
+def lattice_of(values: Any, base: int = 1) -> Lattice | None:
+    """The coarsest lattice of the positive values; None where it is that of the base, or they are too few to tell.
+
+    NaN is skipped. Multiples of the base are on a lattice of step s by chance with probability base/s for each.
+    """
+    positive = values[values > 0]
+    different = np.unique(positive)
+    if different.size < DIFFERENT or (different != np.floor(different)).any() or different[-1] >= 2.0**53:
+        return None
+    whole = different.astype(np.int64)
+    step = reduce(gcd, np.diff(whole).tolist())
+    if step <= base or positive.size * log(step / base) < SURE:
+        return None
+    return Lattice(step, int(whole[0]) % step)
+
 
 ABSENT = frozenset(
     (
