@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from countveil.cli.errors import plain_errors
-from countveil.cli.outputs import check_folder
+from countveil.cli.output import check_folder, plain_errors
 from papers import NAMES
 from papers.runner import present
 

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.io
 import scipy.sparse as sp
 
-from countveil.cli.mechanism_tables import MechanismTable
+from countveil.cli.mechanism_options import MechanismTable
 from countveil.cli.releases import check_imported, in_words, loaded
 from countveil.common.console import console
 from countveil.data import joined_files

@@ -23,12 +23,12 @@ from countveil.cli.forecast import forecast
 from countveil.cli.import_reports import import_table
 from countveil.cli.join import join_releases
 from countveil.cli.look import look
+from countveil.cli.output import say
 from countveil.cli.plan import plan_study
 from countveil.cli.plan_trend import plan_trend
 from countveil.cli.privatize import privatize_counts
 from countveil.cli.receive import receive_reports
 from countveil.cli.report import report
-from countveil.cli.say import say
 from countveil.cli.show import show
 from countveil.cli.study import study_app
 

@@ -5,10 +5,9 @@ from typing import Annotated
 
 import typer
 
-from countveil.cli.errors import plain_errors
 from countveil.cli.options import read_any_level
+from countveil.cli.output import plain_errors, say
 from countveil.cli.results import Failed, Result, with_result
-from countveil.cli.say import say
 from countveil.privacy.any_level import Level
 from countveil.privacy.exact import short
 from countveil.privacy.study import load

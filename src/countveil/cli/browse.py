@@ -6,11 +6,9 @@ from typing import Annotated
 
 import typer
 
-from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
-from countveil.cli.outputs import check_ending, check_free
+from countveil.cli.output import check_ending, check_free, plain_errors, say
 from countveil.cli.results import with_quiet
-from countveil.cli.say import say
 
 
 def distinct_names(first: Path, second: Path) -> tuple[str, str]:

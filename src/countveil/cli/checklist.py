@@ -7,11 +7,9 @@ from typing import Annotated
 import typer
 
 from countveil.cli import releases
-from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
-from countveil.cli.outputs import check_ending, check_free, write_text
+from countveil.cli.output import check_ending, check_free, plain_errors, say, write_text
 from countveil.cli.results import Result, mechanism_of, with_result
-from countveil.cli.say import say
 from countveil.cli.show import FitFile, loaded
 
 

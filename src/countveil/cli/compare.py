@@ -5,9 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from countveil.cli.errors import plain_errors
 from countveil.cli.fit import folded
-from countveil.cli.option_groups import with_option_groups
 from countveil.cli.options import (
     Dispersion,
     Force,
@@ -21,11 +19,11 @@ from countveil.cli.options import (
     Undirected,
     number_or_word,
     whole_numbers,
+    with_option_groups,
 )
-from countveil.cli.outputs import check_ending, check_free, tell_of_start
+from countveil.cli.output import check_ending, check_free, plain_errors, say, tell_of_start
 from countveil.cli.releases import ReleaseFile, read_release
 from countveil.cli.results import Result, with_result
-from countveil.cli.say import say
 
 if TYPE_CHECKING:
     from countveil.fit.base import FactorizationEstimator

@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
-from countveil.cli.errors import plain_errors
 from countveil.cli.options import Threads
+from countveil.cli.output import plain_errors
 
 Folder = Annotated[Path, typer.Option("--output", "-o", help="Directory for the files.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the samplers; privacy noise is never seeded.")]

@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from countveil.cli.covariates import Rows, print_effects
-from countveil.cli.dates import Times, print_over_time
-from countveil.cli.errors import plain_errors
-from countveil.cli.option_groups import with_option_groups
+from countveil.cli.fit_options import Rows, Seeding, Times, print_effects, print_over_time, say_left_out
 from countveil.cli.options import (
     FILES,
     SAMPLER,
@@ -28,13 +25,11 @@ from countveil.cli.options import (
     number_or_auto,
     number_or_word,
     whole_numbers,
+    with_option_groups,
 )
-from countveil.cli.outputs import check_free, tell_of_start
+from countveil.cli.output import check_free, plain_errors, say, tell_of_start
 from countveil.cli.releases import Data, ReleaseFile, read_release
 from countveil.cli.results import Result, fit_tables, with_result
-from countveil.cli.say import say
-from countveil.cli.seeds import Seeding, say_left_out
-from countveil.cli.totals_used import print_totals_used
 from countveil.privacy._text import plain
 
 if TYPE_CHECKING:
@@ -43,6 +38,7 @@ if TYPE_CHECKING:
     from countveil.data.observations import Observations
     from countveil.fit.base import FactorizationEstimator
     from countveil.models.layout import Part
+
 
 fit_app = typer.Typer(help="Fit a model to a release.", no_args_is_help=True)
 
@@ -377,3 +373,14 @@ def print_members(title: str, part: "Part", members: "pd.DataFrame", *, weighted
     if others:
         found = f"{others} {part.many if others > 1 else part.one}"
         say(f"Not listed: {found} that at most half of the chains found{' by weight' if weighted else ''}.")
+
+
+def print_totals_used(model: "FactorizationEstimator") -> None:
+    """How many totals beside the reports were exact and how many were not, and which families they are of."""
+    facts = model.posterior.attrs
+    if "known_totals" in facts:
+        say(f"{facts['known_totals']:,} exact totals, all met.")
+    if "noisy_totals" in facts:
+        say(f"{facts['noisy_totals']:,} noisy totals.")
+    if "totals_used" in facts:
+        say(f"Totals used: {facts['totals_used']}.")

@@ -4,8 +4,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from countveil.cli.dates import DayFirst
-from countveil.cli.errors import plain_errors
 from countveil.cli.fit import (
     AUTO,
     Output,
@@ -18,11 +16,11 @@ from countveil.cli.fit import (
     print_totals,
     ready,
 )
-from countveil.cli.option_groups import with_option_groups
-from countveil.cli.options import Members, Shape, number_or_auto
+from countveil.cli.fit_options import DayFirst
+from countveil.cli.options import Members, Shape, number_or_auto, with_option_groups
+from countveil.cli.output import plain_errors, say
 from countveil.cli.releases import ReleaseFile
 from countveil.cli.results import Result, with_result
-from countveil.cli.say import say
 from countveil.privacy import Release
 from countveil.privacy._text import plain
 

@@ -5,11 +5,9 @@ from typing import Annotated
 
 import typer
 
-from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force
-from countveil.cli.outputs import check_ending, check_free
+from countveil.cli.output import check_ending, check_free, plain_errors, say
 from countveil.cli.results import Result, with_result
-from countveil.cli.say import say
 
 
 @plain_errors

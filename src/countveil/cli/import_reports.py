@@ -1,28 +1,33 @@
 """``countveil import``: a release from a table that somebody else protected."""
 
+from collections.abc import Sequence
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from countveil.cli import exposure_option as e
 from countveil.cli import mechanism_options as m
 from countveil.cli import totals_options as t
-from countveil.cli.errors import plain_errors
-from countveil.cli.matrix_options import MatrixFile
-from countveil.cli.network_options import NetworkFile
-from countveil.cli.option_groups import with_option_groups
-from countveil.cli.options import Force
-from countveil.cli.outputs import check_ending, check_free
-from countveil.cli.reading_options import TABLE, CellOptions, FileOptions
+from countveil.cli.options import Force, with_option_groups
+from countveil.cli.output import check_ending, check_free, doubts_said, plain_errors, say
+from countveil.cli.reading_options import TABLE, CellOptions, FileOptions, MatrixFile, NetworkFile
 from countveil.cli.results import with_quiet
-from countveil.cli.say import say
-from countveil.cli.tables import doubts_said
 
 if TYPE_CHECKING:
     from countveil.data.tables.cells import Cells, Words
+    from countveil.data.tables.published import ProtectedTable
+    from countveil.data.tables.text import Format
     from countveil.privacy import Release
+
+Exposure = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE|COLUMN",
+        help="Exposure of each cell, such as its population: with --long, a column; otherwise a file like the table, "
+        "with the same labels.",
+    ),
+]
 
 
 @plain_errors
@@ -121,7 +126,7 @@ def import_table(
     totals_mechanism: t.TotalsMechanism = None,
     totals_in_table: t.TotalsInTable = None,
     total: t.TotalWords = None,
-    exposure: e.Exposure = None,
+    exposure: Exposure = None,
     simulated: Annotated[
         bool,
         typer.Option("--simulated", help="The noise came from a seeded generator and protects nobody."),
@@ -189,7 +194,7 @@ def import_table(
         raise ValueError("--no-header must come without --header-rows, which says how many rows have names")
     left_out = read_background(background)
     stated_totals.check(long is not None)
-    from countveil.cli.mechanism_tables import MechanismTable
+    from countveil.cli.mechanism_options import MechanismTable
     from countveil.data.importing import import_long, import_reports
     from countveil.data.tables.cells import by_cell, by_row, mechanism_of_intervals, shows_counts
     from countveil.data.tables.published import read_long, read_protected
@@ -218,7 +223,7 @@ def import_table(
             *([] if by is None else [by.by]),
             *t.columns_named(sums, groups, [*axes, value]),
         ]
-        numbers = [*([given["sigma"]] if in_column else []), *e.column_of_exposure(exposure)]
+        numbers = [*([given["sigma"]] if in_column else []), *([] if exposure is None else [exposure])]
         with doubts_said():
             whole = read_long(table, axes, value, words, further, numbers=numbers, status=status, stated=form)
         stated = stated if in_column else of_intervals(whole)
@@ -258,7 +263,7 @@ def import_table(
         with doubts_said():
             release = import_reports(
                 found, stated, source, totals=[*families, *inside] or None, simulated=simulated,
-                exposure=e.exposure_of_wide(exposure, found, not no_header, row_labels, form),
+                exposure=exposure_of_wide(exposure, found, not no_header, row_labels, form),
             )  # fmt: skip
         read, layout = found.cells, found.layout
     release.save(output)
@@ -318,3 +323,46 @@ def read_background(text: str | None) -> "float | Literal['missing'] | None":
         return float(text)
     except ValueError as error:
         raise ValueError(f"--background must be a number or missing, got {text!r:.60}") from error
+
+
+def exposure_of_wide(
+    given: str | None, found: "ProtectedTable", header: bool, row_labels: str | None, stated: "Format"
+) -> Any:
+    """The exposures in a file like that of the table, with its number format as stated, in its order, or None.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: a file that cannot be read, or of another shape or with other labels than the table.
+    """
+    if given is None:
+        return None
+    from countveil.data.tables.published import read_protected
+    from countveil.data.tables.text import Format
+
+    path = Path(given)
+    marks = Format(thousands=stated.thousands, decimal=stated.decimal)
+    own = read_protected(path, header=header, row_labels=row_labels, stated=marks)
+    if own.values.shape != found.values.shape:
+        raise ValueError(
+            f"--exposure {path} must have the shape of the table {found.values.shape}, got {own.values.shape}"
+        )
+    for word, names, known in (
+        ("row", own.row_labels, found.row_labels),
+        ("column", own.column_labels, found.column_labels),
+    ):
+        check_same(path, word, names, known)
+    return own.values
+
+
+def check_same(path: Path, word: str, names: Sequence[str] | None, known: Sequence[str] | None) -> None:
+    """Refuse labels that are not those of the table, in its order; raises ValueError."""
+    found, wanted = (list(map(str, each or ())) for each in (names, known))
+    if found == wanted:
+        return
+    pairs = zip(found, wanted, strict=False)
+    place = next((i for i, pair in enumerate(pairs) if pair[0] != pair[1]), min(len(found), len(wanted)))
+    shown = [each[place] if place < len(each) else "none" for each in (found, wanted)]
+    raise ValueError(
+        f"--exposure {path} must have the {word} labels of the table in their order, got {shown[0]!r:.60} for "
+        f"{shown[1]!r:.60}"
+    )

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from countveil.cli.errors import plain_errors
-from countveil.cli.option_groups import with_option_groups
+from countveil.cli.options import with_option_groups
+from countveil.cli.output import plain_errors, say
 from countveil.cli.reading_options import FileOptions
 from countveil.cli.results import Result, with_result
-from countveil.cli.say import say
 
 if TYPE_CHECKING:
     from countveil.data.tables.looking import Look

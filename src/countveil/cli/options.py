@@ -1,6 +1,9 @@
-"""Options that several commands share."""
+"""Options that several commands share, alone or in groups: fields of a named tuple."""
 
-from typing import Annotated
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -131,3 +134,30 @@ def whole_numbers(name: str, text: str) -> list[int]:
         return [int(part) for part in text.split(",")]
     except ValueError:
         raise ValueError(f"{name} must be whole numbers separated by commas, got {text!r}") from None
+
+
+def with_option_groups(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with every named tuple among its parameters replaced by that tuple's fields.
+
+    Typer reads the options of a command from its signature. A parameter such as ``sampling: Sampling`` becomes one
+    option for each field of ``Sampling``, in its place, with the field's type, help and default; the command is
+    called with a ``Sampling`` of what was given.
+    """
+    groups: dict[str, Any] = {}
+    options: list[inspect.Parameter] = []
+    for parameter in inspect.signature(command).parameters.values():
+        if hasattr(parameter.annotation, "_fields"):
+            groups[parameter.name] = parameter.annotation
+            options += inspect.signature(parameter.annotation).parameters.values()
+        else:
+            options.append(parameter)
+
+    @functools.wraps(command)
+    def wrapped(**given: Any) -> Any:
+        for name, group in groups.items():
+            given[name] = group(**{field: given.pop(field) for field in group._fields})
+        return command(**given)
+
+    keywords = [option.replace(kind=inspect.Parameter.KEYWORD_ONLY) for option in options]
+    wrapped.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
+    return wrapped

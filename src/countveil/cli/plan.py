@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from countveil.cli import mechanism_options as m
-from countveil.cli.errors import plain_errors
 from countveil.cli.options import Threads, number_or_word, read_any_level
-from countveil.cli.outputs import check_folder
+from countveil.cli.output import check_folder, plain_errors, read_table
 from countveil.cli.results import Result, with_result
-from countveil.cli.tables import read_table
 from countveil.privacy.study import Study, load
 
 if TYPE_CHECKING:

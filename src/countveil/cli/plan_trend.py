@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from countveil.cli.errors import plain_errors
 from countveil.cli.options import read_any_level
+from countveil.cli.output import plain_errors, say
 from countveil.cli.plan import DEFAULT_LEVELS
 from countveil.cli.results import Result, with_result
-from countveil.cli.say import say
 from countveil.privacy.any_level import Level
 from countveil.privacy.study import load
 

@@ -7,15 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from countveil.cli.errors import plain_errors
-from countveil.cli.matrix_options import MatrixFile
-from countveil.cli.network_options import NetworkFile
-from countveil.cli.option_groups import with_option_groups
-from countveil.cli.options import Force
-from countveil.cli.outputs import check_ending, check_free
+from countveil.cli.options import Force, with_option_groups
+from countveil.cli.output import check_ending, check_free, doubts_said, plain_errors, read_table, say
+from countveil.cli.reading_options import MatrixFile, NetworkFile
 from countveil.cli.results import with_quiet
-from countveil.cli.say import say
-from countveil.cli.tables import doubts_said, read_table
 from countveil.privacy import PrivacyLevel, Release, privatize, privatize_to_files, round_randomly
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy._reports import Labels, describe_labels

@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from countveil.cli.errors import plain_errors
-from countveil.cli.say import say
+from countveil.cli.output import plain_errors, say
 from countveil.privacy.study import load
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from countveil.cli.say import say
+from countveil.cli.output import say
 from countveil.privacy import Release
 
 if TYPE_CHECKING:

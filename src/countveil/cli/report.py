@@ -5,12 +5,10 @@ from typing import Annotated
 
 import typer
 
-from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force, Members
-from countveil.cli.outputs import check_ending, check_free
+from countveil.cli.output import check_ending, check_free, plain_errors, say
 from countveil.cli.releases import loaded
 from countveil.cli.results import with_quiet
-from countveil.cli.say import say
 
 
 @plain_errors

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from countveil.cli.say import say
+from countveil.cli.output import say
 
 Result = dict[str, Any]
 """Tables, lines, numbers and lists by name, or functions that make them, called if they are printed."""

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from countveil.cli.errors import plain_errors
 from countveil.cli.fit import print_parts, print_rows, print_totals
 from countveil.cli.options import Members
+from countveil.cli.output import plain_errors, say
 from countveil.cli.results import Result, fit_tables, top_documents, with_result
-from countveil.cli.say import say
 from countveil.privacy._text import plain
 
 if TYPE_CHECKING:

@@ -6,11 +6,9 @@ from typing import Annotated
 
 import typer
 
-from countveil.cli.errors import plain_errors
 from countveil.cli.options import Force, read_any_level
-from countveil.cli.outputs import check_free, write_text
+from countveil.cli.output import check_free, plain_errors, say, write_text
 from countveil.cli.results import Result, with_quiet, with_result
-from countveil.cli.say import say
 from countveil.privacy import study
 from countveil.privacy._covariates import Covariate, spelt
 from countveil.study import page

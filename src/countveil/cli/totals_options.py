@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from countveil.cli.mechanism_options import mechanism_in_text
-from countveil.cli.say import say
+from countveil.cli.output import say
 from countveil.privacy.mechanisms import Mechanism
 
 if TYPE_CHECKING:

@@ -1,10 +1,25 @@
-"""Outputs that replace nothing by accident."""
+"""What commands print and write: plain text, warnings, errors as one line, files that replace nothing by accident."""
 
+import functools
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from countveil.cli.say import say
+import typer
+
 from countveil.common.files import replacing
 from countveil.privacy._archive import check_replaceable
+from countveil.privacy._text import plain
+
+if TYPE_CHECKING:
+    from countveil.data.io import CountTable
+
+
+def say(text: str, err: bool = False) -> None:
+    """Print lines; control characters that a file brought are written out, never sent to the terminal."""
+    typer.echo(plain(text, lines=True), err=err)
 
 
 def check_free(path: Path, force: bool, *others: Path | None) -> None:
@@ -53,3 +68,41 @@ def tell_of_start(checkpoint: Path, resume: bool) -> None:
     """Say that there is nothing to go on from, where somebody may think that there is."""
     if resume and not checkpoint.exists():
         say(f"There is no checkpoint {checkpoint} yet: starting from the beginning.")
+
+
+EXPECTED = (ValueError, TypeError, OSError, MemoryError, ModuleNotFoundError)
+
+
+def plain_errors(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with expected errors as one line on stderr and exit status 1, Ctrl-C as 130."""
+
+    @functools.wraps(command)
+    def wrapped(*args: Any, **kwargs: Any) -> None:
+        try:
+            command(*args, **kwargs)
+        except EXPECTED as error:
+            say("error: " + " ".join((str(error) or "out of memory").split()), err=True)
+            raise typer.Exit(1) from None
+        except KeyboardInterrupt as stop:
+            say(str(stop) or "interrupted", err=True)
+            raise typer.Exit(130) from None
+
+    return wrapped
+
+
+def read_table(path: Path, **options: Any) -> "CountTable":
+    """What ``read_counts`` finds, with its options and errors; prints its warnings."""
+    from countveil.data.io import read_counts
+
+    with doubts_said():
+        return read_counts(path, **options)
+
+
+@contextmanager
+def doubts_said() -> Iterator[None]:
+    """Prints what is warned of inside, unless it ends in an error, as commands say it."""
+    with warnings.catch_warnings(record=True) as doubts:
+        warnings.simplefilter("always")
+        yield
+    for doubt in doubts:
+        say(f"warning: {doubt.message}", err=True)

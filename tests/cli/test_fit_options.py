@@ -1,4 +1,4 @@
-"""``countveil fit topics --seeds``: tables and JSON of seeded words, what is said of them, and what is refused."""
+"""Tables of the rows, as options of ``countveil fit``: labels are as they are written."""
 
 import inspect
 import json
@@ -7,8 +7,45 @@ from pathlib import Path
 import pytest
 
 import countveil as cv
-from countveil.cli.seeds import USUAL_WEIGHT, Seeding
+from countveil.cli.fit_options import USUAL_WEIGHT, Rows, Seeding, Times
+from countveil.data.dates import read_dates
 from tests.commands import SHORT, fails, privatized, run
+
+
+def test_labels_of_rows_are_text_whatever_they_look_like(tmp_path):
+    path = Path(tmp_path, "people.csv")
+    path.write_text("who,year\nNA,1998\n007,1999\n,2000\nnull,\n")
+    found = Rows("~ year", path).read()
+    assert found.index.tolist() == ["NA", "007", "", "null"]
+    assert found["year"].tolist()[:3] == [1998.0, 1999.0, 2000.0]
+    dates = Times(path).read()
+    assert dates.index.tolist() == ["NA", "007", "", "null"]
+    assert dates.tolist()[:3] == ["1998", "1999", "2000"]
+    assert dates.isna().tolist() == [False, False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("day_first", "names", "steps"),
+    [(True, ["2019-04-03", "2019-04-04", "2019-04-05"], [0, 2]), (False, ["2019Q1", "2019Q2"], [0, 1])],
+)
+def test_the_order_of_day_and_month_may_be_stated(tmp_path, day_first, names, steps):
+    table = tmp_path / "times.csv"
+    table.write_text("label,date\na,3/4/2019\nb,5/4/2019\n")
+    with pytest.raises(ValueError, match=r"got '3/4/2019': .* \(--day-first or --month-first\)"):
+        read_dates(Times(table).read(), ["a", "b"], 2)
+    found = read_dates(Times(table, day_first).read(), ["a", "b"], 2)
+    assert (list(found.names), found.step.tolist()) == (names, steps)
+
+
+def test_other_labels_stay_as_they_are(tmp_path):
+    table = tmp_path / "times.csv"
+    table.write_text("label,date\na,2019-11\nb,\n")
+    assert Times(table, True).read().isna().tolist() == [False, True]
+    table.write_text("label,date\na,2019-11\nb,2019-12\n")
+    assert Times(table, True).read().tolist() == ["2019-11", "2019-12"]
+    with pytest.raises(ValueError, match="--day-first and --month-first must come with --time"):
+        Times(None, True).read()
+
 
 GIVEN = "fit", "topics", "r.npz", "-o", "f.nc", *SHORT, "--chains", "1"
 TABLE = 'topic,word,note\neconomy,word1,\n health , word2 ,x\neconomy,"word3",\n'
