@@ -24,7 +24,7 @@ _HOME_OF = {
     "import_reports": "countveil.data.importing",
     "import_long": "countveil.data.importing",
     "join": "countveil.data.joining",
-    "by_wave": "countveil.data.waves",
+    "by_wave": "countveil.data.joining",
     "covariates_of": "countveil.data.covariates",
     "ReleaseFiles": "countveil.data.release_files",
     "count_table": "countveil.data.frames",

@@ -1,4 +1,6 @@
+import io
 import re
+import zipfile
 
 import numpy as np
 import pytest
@@ -6,7 +8,7 @@ import scipy.io
 import scipy.sparse as sp
 
 import countveil as cv
-from countveil.data.io import read_counts, read_vocabulary
+from countveil.data.io import check_matrix_market, check_npy, check_npz, read_counts, read_vocabulary
 
 COUNTS = np.array([[0, 2, 1], [4, 0, 3]])
 
@@ -259,3 +261,241 @@ def test_vocabulary(csv_file):
         read_vocabulary(csv_file("", "words.txt"))
     with pytest.raises(ValueError, match="got an empty line 2"):
         read_vocabulary(csv_file("one\n\ntwo\n", "words.txt"))
+
+
+SPARSE_COUNTS = np.array([[1, 0, 0, 0, 2, 0, 0, 1], [0, 1, 0, 0, 1, 0, 0, 0]])
+FILES = {
+    "ap.dat": "3 0:1 4:2 7:1\n2 1:1 4:1\n",
+    "unsorted.ldac": "3 7:1 0:1 4:2\n2 4:1 1:1\n\n",
+    "a.svmlight": "1 1:1 5:2 8:1\n0 2:1 5:1\n",
+    "b.libsvm": "+1 0:1 4:2 7:1 # a comment\n-1 1:1 4:1\n",
+    "triplets.txt": "2 8 5\n1 1 1\n1 5 2\n1 8 1\n2 2 1\n2 5 1\n",
+    "cluto.txt": "2 8 5\n1 1 5 2 8 1\n2 1 5 1\n",
+}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / name).write_text(text)
+    (tmp_path / "vocab.txt").write_text("".join(f"w{v}\n" for v in range(8)))
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_same_counts_from_every_format(here, name):
+    found = read_counts(name, vocabulary="vocab.txt")
+    np.testing.assert_array_equal(found.values.toarray(), SPARSE_COUNTS)
+    assert found.column_labels == [f"w{v}" for v in range(8)]
+
+
+@pytest.mark.parametrize("name", ["ap.dat", "b.libsvm"])
+def test_a_width_that_the_file_does_not_state(here, name):
+    (here / "vocab.txt").write_text("".join(f"w{v}\n" for v in range(10)))
+    wide = read_counts(name, vocabulary="vocab.txt").values.toarray()
+    np.testing.assert_array_equal(wide, np.pad(SPARSE_COUNTS, ((0, 0), (0, 2))))
+    with pytest.warns(UserWarning, match="8 were read, up to the last one with a count"):
+        assert read_counts(name).values.shape == (2, 8)
+    (here / "vocab.txt").write_text("a\nb\n")
+    with pytest.raises(ValueError, match="must name the 8 columns"):
+        read_counts(name, vocabulary="vocab.txt")
+
+
+def test_the_first_number_of_svmlight_is_shown_or_stated(here):
+    (here / "a.svmlight").write_text("1 1:1 5:2\n0 2:1 5:1\n")
+    with pytest.raises(ValueError, match=r"from 0 or from 1, and nothing in it shows which.*--numbered-from"):
+        read_counts("a.svmlight", vocabulary="vocab.txt")
+    first = read_counts("a.svmlight", vocabulary="vocab.txt", numbered_from=1).values.toarray()
+    zeroth = read_counts("a.svmlight", vocabulary="vocab.txt", numbered_from=0).values.toarray()
+    np.testing.assert_array_equal(first[:, :5], [[1, 0, 0, 0, 2], [0, 1, 0, 0, 1]])
+    np.testing.assert_array_equal(zeroth[:, 1:], first[:, :-1])
+    with pytest.raises(ValueError, match=r"must be 0 for b.libsvm"):
+        read_counts("b.libsvm", vocabulary="vocab.txt", numbered_from=1)
+    with pytest.raises(ValueError, match="for an SVMlight file only"):
+        read_counts("ap.dat", numbered_from=0)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "rule"),
+    [
+        ("ap.dat", "2 0:1 4:2 7:1\n", "line 1 declares another number of entries"),
+        ("ap.dat", "2 0:1 0:2\n", "must"),
+        ("ap.dat", "1 -1:1\n", "must"),
+        ("ap.dat", "1 0:x\n", "must hold LDA-C"),
+        ("ap.dat", "1 999999999999:1\n", "declare"),
+        ("a.svmlight", "1 5:1 2:1\n", "must hold SVMlight"),
+        ("a.svmlight", "1 999999999:1\n", "declare"),
+        ("cluto.txt", "2 8 5\n1 1 5 2 8 1\n", "must hold 5 lines of three numbers, or 2 lines of pairs"),
+        ("cluto.txt", "2 8 4\n1 1 5 2 8 1\n2 1 5 1\n", "the 4 entries"),
+        ("cluto.txt", "1 8 1\n9 1\n", "from 0 to 7"),
+    ],
+)
+def test_other_files_are_refused(here, name, text, rule):
+    (here / name).write_text(text)
+    with pytest.raises(ValueError, match=rule):
+        read_counts(name, vocabulary="vocab.txt")
+
+
+def test_an_empty_document_has_a_line_of_its_own(here):
+    (here / "ap.dat").write_text("3 0:1 4:2 7:1\n0\n2 1:1 4:1\n")
+    assert read_counts("ap.dat", vocabulary="vocab.txt").values.sum(axis=1).tolist() == [4, 0, 2]
+
+
+def test_words_in_rows_are_refused_until_stated(here):
+    scipy.io.mmwrite("tdm.mtx", sp.coo_array(SPARSE_COUNTS.T))
+    scipy.io.mmwrite("dtm.mtx", sp.coo_array(SPARSE_COUNTS))
+    with pytest.raises(ValueError, match=r"has words in rows; pass transpose=True \(--transpose\)"):
+        read_counts("tdm.mtx", vocabulary="vocab.txt")
+    with pytest.raises(ValueError, match=r"leave out transpose=True \(--transpose\)"):
+        read_counts("dtm.mtx", vocabulary="vocab.txt", transpose=True)
+    for name, turned in (("tdm.mtx", True), ("dtm.mtx", False)):
+        found = read_counts(name, vocabulary="vocab.txt", transpose=turned)
+        np.testing.assert_array_equal(found.values.toarray(), SPARSE_COUNTS)
+
+
+@pytest.mark.parametrize("container", [sp.coo_array, np.asarray])
+def test_empty_rows_at_the_end_are_stated(here, container):
+    scipy.io.mmwrite("short.mtx", container(SPARSE_COUNTS))
+    found = read_counts("short.mtx", n_rows=4).values
+    np.testing.assert_array_equal(
+        found.toarray() if sp.issparse(found) else found, np.pad(SPARSE_COUNTS, ((0, 2), (0, 0)))
+    )
+    with pytest.raises(ValueError, match=r"at least the 2 rows of short.mtx, got 1"):
+        read_counts("short.mtx", n_rows=1)
+
+
+def test_rows_with_labels_are_all_there(here):
+    (here / "c.csv").write_text(",a,b\nx,1,2\n")
+    assert read_counts("c.csv", n_rows=1).row_labels == ["x"]
+    with pytest.raises(ValueError, match=r"must be 1, as c.csv has labels for so many rows"):
+        read_counts("c.csv", n_rows=2)
+
+
+def test_annotated_data_has_its_names(here):
+    anndata = pytest.importorskip("anndata")
+    data = anndata.AnnData(
+        np.log1p(SPARSE_COUNTS.astype(float)),
+        layers={"counts": sp.csr_matrix(SPARSE_COUNTS)},
+    )
+    data.obs_names, data.var_names = ["c0", "c1"], [f"g{v}" for v in range(8)]
+    data.write_h5ad("a.h5ad")
+    found = read_counts("a.h5ad", layer="counts")
+    np.testing.assert_array_equal(found.values.toarray(), SPARSE_COUNTS)
+    assert found.row_labels == ["c0", "c1"]
+    assert found.column_labels[7] == "g7"
+    np.testing.assert_allclose(read_counts("a.h5ad").values, np.log1p(SPARSE_COUNTS))
+    with pytest.raises(ValueError, match=r"layer must be one of \['counts'\], got 'raw'"):
+        read_counts("a.h5ad", layer="raw")
+    with pytest.raises(ValueError, match=r"for an .h5ad only"):
+        read_counts("ap.dat", layer="counts")
+    (here / "a.h5ad").write_bytes(b"\x89HDF\r\n\x1a\nx")
+    with pytest.raises(ValueError, match=r"a.h5ad must hold an AnnData object"):
+        read_counts("a.h5ad")
+
+
+HEAD = b"\x93NUMPY\x01\x00\x76\x00{'descr': '%s', 'fortran_order': False, 'shape': (%s,), }"
+
+
+def head(shape, descr=b"<f8"):
+    return (HEAD % (descr, shape)).ljust(127) + b"\n"
+
+
+def test_whole_files_pass(tmp_path):
+    counts = np.arange(6).reshape(2, 3)
+    np.save(tmp_path / "a.npy", counts)
+    check_npy(tmp_path / "a.npy")
+    sp.save_npz(tmp_path / "a.npz", sp.csr_array(counts))
+    check_npz(tmp_path / "a.npz")
+    for name, matrix in (
+        ("a", sp.csr_array(counts)),
+        ("b", counts),
+        ("c", sp.csr_array(np.eye(3, dtype=int))),
+    ):
+        scipy.io.mmwrite(tmp_path / f"{name}.mtx", matrix)
+        check_matrix_market(tmp_path / f"{name}.mtx")
+        assert read_counts(tmp_path / f"{name}.mtx").values.shape == matrix.shape
+
+
+@pytest.mark.parametrize(
+    "content", [head(b"20000000000"), head(b"2") + bytes(15), head(b"2") + bytes(17), head(b"1", b"|O")]
+)
+def test_an_array_must_be_as_long_as_it_says(tmp_path, content):
+    (tmp_path / "a.npy").write_bytes(content)
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("data.npy", content)
+    for name in ("a.npy", "a.npz"):
+        with pytest.raises(ValueError, match=rf"{name} must hold .*, got ValueError: must hold "):
+            read_counts(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "values", [np.array([[b"12345678"]]), np.array([["a"]]), np.array([["1990"]], "M8[Y]")]
+)
+def test_an_array_of_something_else_than_numbers_is_refused(tmp_path, values):
+    np.save(tmp_path / "a.npy", values)
+    with pytest.raises(ValueError, match=r"a\.npy must hold an array written .*counts must be numbers, got "):
+        read_counts(tmp_path / "a.npy")
+
+
+def test_an_archive_of_zeros_is_refused(tmp_path):
+    np.savez_compressed(tmp_path / "a.npz", data=np.zeros(20_000_000))
+    with pytest.raises(ValueError, match="bytes that declare 160000128"):
+        check_npz(tmp_path / "a.npz")
+
+
+def test_a_sparse_matrix_points_nowhere_outside(tmp_path):
+    held = {"format": b"csr", "shape": (2, 3), "data": [1, 2], "indices": [0, 99], "indptr": [0, 1, 2]}
+    np.savez(tmp_path / "a.npz", **held)
+    with pytest.raises(ValueError, match=r"a\.npz must hold a matrix written by"):
+        read_counts(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize("shape", [(2**49, 3), (2, 2**57), (2**30, 2**30)])
+def test_a_sparse_matrix_is_no_larger_than_its_bytes_can_be(tmp_path, shape):
+    held = {"format": b"coo", "shape": shape, "data": [1, 2], "row": [0, 1], "col": [0, 1]}
+    np.savez(tmp_path / "a.npz", **held)
+    with pytest.raises(ValueError, match=r"a\.npz must hold a matrix written by .* bytes that declare"):
+        read_counts(tmp_path / "a.npz")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "%%MatrixMarket matrix coordinate integer general\n3 3 1000000000000\n1 1 1\n",
+        "%%MatrixMarket matrix array integer general\n1000000 1000000\n1\n",
+        "%%MatrixMarket matrix coordinate integer general\n%\n1000000000000 3 1\n1 1 1\n",
+        "%%MatrixMarket matrix coordinate integer general\n3 3\n",
+        "%%MatrixMarket matrix array integer general\n0 3\n0\n2\n",
+        "%%MatrixMarket matrix coordinate integer general\n3 0 0\n",
+        "%%MatrixMarket matrix array integer general\n2 1\n0\n\x01\n",
+        "%%MatrixMarket matrix coordinate integer general\n2 3 1\n1 1 7\x08",
+        "something else\n",
+    ],
+)
+def test_a_matrix_market_file_must_hold_what_it_declares(tmp_path, text):
+    (tmp_path / "a.mtx").write_text(text)
+    with pytest.raises(ValueError, match=r"a\.mtx must hold a MatrixMarket matrix, got ValueError: must "):
+        read_counts(tmp_path / "a.mtx")
+
+
+def test_a_bag_of_words_without_end_is_refused(tmp_path):
+    (tmp_path / "docword.txt").write_text("1000000000000\n3\n1\n1 1 1\n")
+    with pytest.raises(ValueError, match=r"docword\.txt must hold a UCI bag of words"):
+        read_counts(tmp_path / "docword.txt")
+
+
+def test_no_file_makes_memory_grow(tmp_path):
+    """A header of Python expressions is read as one, and is not run."""
+    stream = io.BytesIO(head(b"10**9"))
+    (tmp_path / "a.npy").write_bytes(stream.getvalue())
+    with pytest.raises(ValueError, match=r"a\.npy must hold an array"):
+        read_counts(tmp_path / "a.npy")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_an_archive_that_may_unpack_to_more_than_it_declares_is_refused(tmp_path, method):
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", method) as archive:
+        archive.writestr("data.npy", head(b"2") + bytes(16))
+    with pytest.raises(ValueError, match=f"must be packed by deflate or not at all, got method {method}"):
+        check_npz(tmp_path / "a.npz")

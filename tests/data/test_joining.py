@@ -11,10 +11,9 @@ from scipy import stats
 import countveil as cv
 from countveil.bridges import protected_counts
 from countveil.data import joining
+from countveil.data.covariates import in_rows_of
 from countveil.privacy._covariates import Covariate, RowCovariates
 from countveil.privacy.concentrated import ConcentratedLevel
-
-pytestmark = pytest.mark.long
 
 LEVEL = cv.PrivacyLevel(epsilon=1, precision=1)
 CASES = {
@@ -44,6 +43,7 @@ def log_kernels(data):
     return found - found.max(axis=-1, keepdims=True)
 
 
+@pytest.mark.long
 def test_rows_and_columns_find_each_other_by_label():
     one, two = wave(["ann", "bob", "cy"], 1), wave(["cy", "di", "ann"], 2, columns=["jam", "tea", "milk"])
     data = cv.join([one, two])
@@ -61,6 +61,7 @@ def test_rows_and_columns_find_each_other_by_label():
     np.testing.assert_allclose(log_kernels(data), by_hand, atol=1e-9)
 
 
+@pytest.mark.long
 def test_promises_add_up_for_every_row():
     strong, rho = cv.PrivacyLevel(epsilon=1, precision=4), cv.PrivacyLevel.zcdp("0.1")
     data = cv.join(
@@ -86,6 +87,7 @@ SPELLINGS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("one", "other"), SPELLINGS)
 def test_one_record_in_two_spellings_is_one_row(one, other):
     """The ledger takes both for one name; as two rows, the privacy that was spent would be understated."""
@@ -114,6 +116,7 @@ def test_one_record_in_two_spellings_is_one_row(one, other):
         cv.join(in_waves)
 
 
+@pytest.mark.long
 def test_two_spellings_in_one_release_are_refused_with_what_to_do():
     release = wave(["ann", "bob"], 1)
     both = cv.Release(
@@ -124,6 +127,7 @@ def test_two_spellings_in_one_release_are_refused_with_what_to_do():
         cv.join([both, wave(["ann", "bob"], 2)])
 
 
+@pytest.mark.long
 def test_the_sum_is_stated_at_the_precision_of_the_first_report():
     level = cv.PrivacyLevel(epsilon=1, precision=10)
     joined = cv.join([wave(["ann"], 1, level), wave(["ann"], 2, cv.PrivacyLevel(epsilon=1, precision=5))])
@@ -134,6 +138,7 @@ def test_the_sum_is_stated_at_the_precision_of_the_first_report():
     assert "differ by at most 10 in total" in joined.promise
 
 
+@pytest.mark.long
 def test_a_further_report_keeps_what_is_promised():
     data, values = cv.join([wave(["ann", "bob"], 1), wave(["bob", "ann"], 2)]), np.full((2, 3), 4)
     more = data.also(values, cv.PrivacyLevel(epsilon=1, precision=4).mechanism)
@@ -145,6 +150,7 @@ def test_a_further_report_keeps_what_is_promised():
     assert "no level of privacy" in without.promise
 
 
+@pytest.mark.long
 def test_sparse_releases_are_joined_up_to_a_size():
     narrow, wide = (
         [cv.Release(sp.csr_array((3, n), dtype=np.int64), LEVEL, True) for _ in range(2)]
@@ -155,6 +161,7 @@ def test_sparse_releases_are_joined_up_to_a_size():
         cv.join(wide)
 
 
+@pytest.mark.long
 def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
     each = [wave(["ann", "bob"], 1), wave(["bob", "cy", "di"], 2)]
     monkeypatch.setattr(joining, "available_memory", lambda: 8 * 4 * 3 * 2 - 1)
@@ -164,6 +171,7 @@ def test_what_does_not_fit_into_memory_is_refused(monkeypatch):
     assert cv.join(each).mode_shape == (4, 3)
 
 
+@pytest.mark.long
 def test_reports_without_a_level_promise_nothing_together():
     values = pd.DataFrame([[np.nan, 12.0, 0.0]], index=["ann"], columns=list(COUNTS.columns))
     published = cv.import_reports(values, cv.mechanisms.Suppression(10), "Others, 2020")
@@ -174,6 +182,7 @@ def test_reports_without_a_level_promise_nothing_together():
     assert data.source == "Others, 2020"
 
 
+@pytest.mark.long
 def test_two_reports_say_more_than_one():
     rng = np.random.default_rng(5)
     counts = pd.DataFrame(
@@ -192,6 +201,7 @@ def test_two_reports_say_more_than_one():
     assert errors[1] < errors[0]
 
 
+@pytest.mark.long
 def test_levels_by_row_files_and_tensors_are_joined(tmp_path):
     levels = [LEVEL, cv.PrivacyLevel(epsilon=2, precision=1)]
     one, two = wave(["ann", "bob"], 1, levels), wave(["bob", "ann"], 2, levels)
@@ -212,6 +222,7 @@ MECHANISMS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("p", [None, 0.7])
 @pytest.mark.parametrize("n", [2, 3, 4])
 def test_counts_given_up_to_four_reports_have_their_exact_law(n, p):
@@ -276,12 +287,14 @@ REFUSED = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("make", "rule"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_joined_is_refused(make, rule):
     with pytest.raises(ValueError, match=rule):
         cv.join(make())
 
 
+@pytest.mark.long
 def test_a_row_in_two_waves_is_refused_and_one_in_the_same_wave_twice_is_not():
     def in_waves(seed, *of_row):
         release = wave(["ann", "bob"], seed)
@@ -295,6 +308,7 @@ def test_a_row_in_two_waves_is_refused_and_one_in_the_same_wave_twice_is_not():
         cv.join([in_waves(1, 0, 1), in_waves(2, 0, 0)])
 
 
+@pytest.mark.long
 def test_what_is_no_release_is_refused():
     with pytest.raises(TypeError, match="a sequence of them, or a path, got Release"):
         cv.join(wave(["ann"], 1))
@@ -305,11 +319,13 @@ def test_what_is_no_release_is_refused():
         cv.join([wave(["ann"], 1), np.ones((1, 3))])
 
 
+@pytest.mark.long
 def test_the_same_row_twice_is_refused():
     with pytest.raises(ValueError, match="name each row once, got 'ann' twice"):
         joining.joint_axis([wave(["ann", "ann"], 1), wave(["ann"], 2)], 0)
 
 
+@pytest.mark.long
 def test_nodes_of_an_undirected_network_find_each_other_in_another_order():
     counts = pd.DataFrame([[0, 50, 9], [50, 0, 70], [9, 70, 3]], index=list("abc"), columns=list("abc"))
     rng = np.random.default_rng(1)
@@ -328,6 +344,7 @@ def test_nodes_of_an_undirected_network_find_each_other_in_another_order():
     assert cv.join([one, two]).directed is False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("epsilon", [1, 5])
 def test_fresh_noise_that_agrees_by_chance_is_taken(epsilon):
     counts = pd.DataFrame([[4]], index=["ann"], columns=["tea"])
@@ -336,6 +353,7 @@ def test_fresh_noise_that_agrees_by_chance_is_taken(epsilon):
         cv.join(each)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("truncate", [True, False])
 def test_rows_with_the_same_noise_are_refused(truncate):
     counts = pd.DataFrame(np.random.default_rng(1).poisson(3.0, (5, 60)), index=list("abcde"))
@@ -362,6 +380,7 @@ def stated(rows, values, covariates=PARTY, seed=0):
     return cv.Release(noisy.reports, noisy.mechanism, noisy.truncated, noisy.labels, covariates=beside)
 
 
+@pytest.mark.long
 def test_covariates_of_joined_rows_are_kept():
     other = (Covariate("party", ("I", "D", "R")), Covariate("age"))
     spring = stated(["ann", "bob"], [("D",), ("R",)], seed=1)
@@ -381,9 +400,131 @@ def test_covariates_of_joined_rows_are_kept():
     assert list(cv.covariates_of(again)["party"]) == ["D", "R"]
 
 
+@pytest.mark.long
 def test_covariates_that_differ_are_refused_by_name():
     spring = stated(["ann", "bob"], [("D",), ("R",)], seed=1)
     with pytest.raises(ValueError, match="same covariate 'party' of a row, got 'R' and 'D' of 'bob'"):
         cv.join([spring, stated(["bob"], [("D",)], seed=2)])
     with pytest.raises(ValueError, match="one kind of covariate 'party', got numbers in some"):
         cv.join([spring, stated(["bob"], [("1",)], [Covariate("party")], seed=2)])
+
+
+STRONG, WEAK = cv.PrivacyLevel(1, 2), cv.PrivacyLevel(2, 1)
+NAMES = ("spring", "summer")
+PEOPLE, OF_ROW = ("bob", "bob", "ann", "cy"), (0, 1, 1, 0)
+VALUES = np.array([[3, 0, 1], [0, 2, 5], [7, 1, 0], [2, 2, 2]])
+
+
+def made(levels=STRONG, values=VALUES, labels=(PEOPLE, ("a", "b", "c")), waves=(NAMES, OF_ROW)):
+    return cv.Release(values, levels, True, labels, waves=waves)
+
+
+def seen(data):
+    found = np.zeros(data.mode_shape, dtype=bool)
+    found[np.unravel_index(data.row_numbers * 6 + data.columns, data.mode_shape)] = True
+    return found
+
+
+@pytest.mark.parametrize("values", [VALUES, sp.csr_array(VALUES)])
+def test_every_report_is_in_its_place_and_absent_ones_are_masked(tmp_path, values):
+    made(values=values).save(tmp_path / "r.npz")
+    data = cv.by_wave(tmp_path / "r.npz")
+    assert data.mode_shape == (3, 2, 3)
+    assert [list(names) for names in data.labels] == [["bob", "ann", "cy"], list(NAMES), ["a", "b", "c"]]
+    assert data.n_masked == 6
+    place = {"bob": 0, "ann": 1, "cy": 2}
+    spread = np.zeros((3, 2, 3))
+    mask = np.ones((3, 2, 3), dtype=bool)
+    for who, wave, row in zip(PEOPLE, OF_ROW, VALUES, strict=True):
+        spread[place[who], wave], mask[place[who], wave] = row, False
+    same = cv.PrivatizedCounts(spread, STRONG.alpha, mask)
+    for name in ("reports", "columns", "indptr"):
+        np.testing.assert_array_equal(getattr(data, name), getattr(same, name))
+    assert data.levels == (cv.PrivacyLevel(2, 2), STRONG, STRONG)
+    assert "come to at most epsilon 2 at N = 2." in data.promise
+
+
+def test_a_person_in_two_spellings_is_one_person():
+    asked = (Covariate("age"),)
+    stated = RowCovariates(asked, (("20",), ("20",), ("30",), ("40",)))
+    release = cv.Release(
+        VALUES, STRONG, True, (("bob", "Bob ", "ann", "cy"), None), waves=(NAMES, OF_ROW), covariates=stated
+    )
+    data = cv.by_wave(release)
+    same = cv.by_wave(made())
+    assert list(data.labels[0]) == ["bob", "ann", "cy"]
+    assert data.levels == same.levels == (cv.PrivacyLevel(2, 2), STRONG, STRONG)
+    assert data.promise == same.promise
+    np.testing.assert_array_equal(data.reports, same.reports)
+    assert data.covariates["age"].to_dict() == {"bob": 20.0, "ann": 30.0, "cy": 40.0}
+
+
+def test_a_person_may_have_another_level_in_every_wave():
+    levels = (STRONG, WEAK, WEAK, STRONG)
+    data = cv.by_wave(made(levels))
+    assert data.levels == (cv.PrivacyLevel(5, 2), WEAK, STRONG)
+    y, by_hand = np.arange(30), np.zeros((3, 2, 3, 30))
+    for who, wave, row, level in zip((0, 0, 1, 2), OF_ROW, VALUES, levels, strict=True):
+        by_hand[who, wave] = np.abs(row[:, None] - y) * np.log(level.alpha)
+    by_hand -= by_hand.max(axis=-1, keepdims=True)
+    codes = np.zeros((3, 6), dtype=np.int64)
+    codes[data.row_numbers, data.columns] = data.reports
+    found = data.noise.log_kernel(np.maximum(codes, 0)[..., None], y, 1.0)
+    found = np.where(codes[..., None] < 0, 0.0, found)
+    found -= found.max(axis=-1, keepdims=True)
+    np.testing.assert_allclose(found.reshape(by_hand.shape), by_hand, atol=1e-9)
+
+
+def test_counts_of_several_axes():
+    values = np.arange(16).reshape(4, 2, 2)
+    data = cv.by_wave(made(values=values, labels=(PEOPLE, ("x", "y"), None)))
+    assert data.mode_shape == (3, 2, 2, 2)
+    assert data.n_masked == 8
+
+
+def test_a_release_without_waves_is_refused_and_one_with_waves_has_no_rows_in_time(tmp_path):
+    with pytest.raises(ValueError, match="must be of a study in waves"):
+        cv.by_wave(made(waves=None))
+    with pytest.raises(TypeError, match="Release objects or paths"):
+        cv.by_wave(VALUES)
+    with pytest.raises(ValueError, match="by_wave"):
+        cv.DynamicModel(2).fit(made())
+    made().save(tmp_path / "r.npz")
+    with pytest.raises(ValueError, match="without waves"):
+        cv.ReleaseFiles(tmp_path)
+
+
+PARTIES, AGE = Covariate("party", ("D", "R", "I")), Covariate("age")
+STATED = RowCovariates((PARTIES, AGE), (("D", "41"), ("D", "42"), ("R", "30"), ("I", "7.5")))
+
+
+def test_covariates_that_stay_are_of_the_person_and_those_that_change_are_left_out_by_name(tmp_path):
+    cv.Release(
+        VALUES, STRONG, True, (PEOPLE, ("a", "b", "c")), waves=(NAMES, OF_ROW), covariates=STATED
+    ).save(tmp_path / "r.npz")
+    data = cv.by_wave(tmp_path / "r.npz")
+    people = cv.covariates_of(data)
+    assert list(people.columns) == ["party"]
+    assert dict(people["party"]) == {"bob": "D", "ann": "R", "cy": "I"}
+    assert list(people["party"].cat.categories) == ["D", "R", "I"]
+    assert data.differing == {"age": 1}
+    assert dict(in_rows_of(data, "~ party")["party"]) == {"bob": "D", "ann": "R", "cy": "I"}
+    with pytest.raises(
+        ValueError, match=r"'age' must be the same in all waves of a person .* got others of 1 people"
+    ):
+        cv.TensorModel(2, prevalence="~ party + age").fit(data)
+    assert cv.covariates_of(cv.by_wave(made())) is None
+
+
+def test_a_fit_reads_what_people_stated():
+    rng = np.random.default_rng(3)
+    people = tuple(f"p{d}" for d in range(20) for _ in NAMES)
+    stated = RowCovariates((PARTIES,), tuple(("DR"[d % 2],) for d in range(20) for _ in NAMES))
+    values = rng.poisson(3.0, (40, 3))
+    release = cv.Release(
+        values, STRONG, True, (people, ("a", "b", "c")), waves=(NAMES, (0, 1) * 20), covariates=stated
+    )
+    model = cv.TensorModel(2, prevalence="~ party", draws=4, tune=4, chains=1, seed=1, progress=False)
+    model.fit(cv.by_wave(release))
+    assert list(model.covariates_.frame["party"])[:3] == ["D", "R", "D"]
+    assert model.covariates_.terms == ("party[T.R]",)

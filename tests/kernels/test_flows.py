@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from countveil.data.overlapping import flows_of
-from countveil.data.totals import NONE
+from countveil.data.totals import NONE, flows_of
 from countveil.kernels.flows import meet_bounds
 
 ROWS, COLUMNS, MOST = 2, 3, 2

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import countveil as cv
-from countveil.data.overlapping import is_nested
+from countveil.data.totals import is_nested
 from countveil.inference import totals
 from countveil.inference.streams import Streams
 from countveil.laws.counts import POISSON, NegativeBinomial

@@ -7,8 +7,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from countveil.bridges.protected_counts import Cells, check_mechanism, draw_each, read_cells
 from countveil.data.labels import axes_of
-from countveil.data.overlapping import check_each_possible, moved_within, overlap_of, sums_of
-from countveil.data.totals import Totals, bounds_of, check_possible, groups_and_values, read_totals
+from countveil.data.totals import (
+    Totals,
+    bounds_of,
+    check_each_possible,
+    check_possible,
+    groups_and_values,
+    moved_within,
+    overlap_of,
+    read_totals,
+    sums_of,
+)
 from countveil.distributions._checks import check_generator
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.overlapping import sweep_overlapping

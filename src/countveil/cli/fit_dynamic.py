@@ -118,7 +118,7 @@ def waves_of(
     Raises:
         ValueError: another shape is asked for.
     """
-    from countveil.data.waves import by_wave
+    from countveil.data.joining import by_wave
 
     if shape is not None:
         raise ValueError(f"shape must be left to a release in waves, got {shape}")

@@ -10,10 +10,9 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from countveil.data.exposures import read_exposure
 from countveil.data.frames import cells_of_frame, with_places
 from countveil.data.labels import Axis, axes_of, in_order, texts_of
-from countveil.data.matrices import check_mask, check_matrix, unwrap
+from countveil.data.matrices import check_mask, check_matrix, read_exposure, unwrap
 from countveil.data.mechanism_checks import hidden_as_zero
 from countveil.data.numbering import by_mechanism, refuse_repeated
 from countveil.data.reports import Reports

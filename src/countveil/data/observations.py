@@ -14,7 +14,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 
-from countveil.data.exposures import MOST_CELLS, read_exposure
 from countveil.data.frames import split_labels
 from countveil.data.inputs import (
     PlainInputs,
@@ -25,6 +24,7 @@ from countveil.data.inputs import (
 )
 from countveil.data.labels import axes_of, axis_names, in_order
 from countveil.data.matrices import (
+    MOST_CELLS,
     as_matrices,
     check_exact_cells,
     check_labels,
@@ -38,6 +38,7 @@ from countveil.data.matrices import (
     moved_along,
     negative_part,
     positive_part,
+    read_exposure,
     report_type,
     stored_cells,
     unwrap,

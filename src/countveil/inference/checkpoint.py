@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from countveil.common.files import replacing
-from countveil.data.array_files import check_npz
+from countveil.data.io import check_npz
 from countveil.data.observations import Observations
 from countveil.inference.tuning import Tuning
 from countveil.models.factorization import Factorization

@@ -13,8 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from countveil.data.observations import Observations
-from countveil.data.overlapping import Overlap, moved_within, overlap_of, sums_of
-from countveil.data.totals import NONE, with_codes
+from countveil.data.totals import NONE, Overlap, moved_within, overlap_of, sums_of, with_codes
 from countveil.engines.blocks import Engine
 from countveil.inference import tokens
 from countveil.inference.streams import TOTALS, Streams

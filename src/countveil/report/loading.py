@@ -6,9 +6,9 @@ from typing import TypeVar
 import numpy as np
 
 from countveil.common import fit_files
+from countveil.data.joining import by_wave
 from countveil.data.observations import Observations
 from countveil.data.reports import Reports, observations_of
-from countveil.data.waves import by_wave
 from countveil.fit.base import FactorizationEstimator, model_called
 from countveil.fit.checks import check_labels_of_fit
 from countveil.fit.dynamics import DynamicModel

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from countveil.common.files import replacing
-from countveil.data.array_files import check_npz
+from countveil.data.io import check_npz
 
 FORMAT = 2
 

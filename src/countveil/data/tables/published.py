@@ -15,8 +15,7 @@ import numpy as np
 import pandas as pd
 
 from countveil.common.extras import install
-from countveil.data.array_files import check_npy
-from countveil.data.io import UNREADABLE, read_counts
+from countveil.data.io import UNREADABLE, check_npy, read_counts
 from countveil.data.tables.axes import MOST_COLUMNS, are_intervals, column_filled_once, key_column, long_axes
 from countveil.data.tables.cells import (
     BLANK,
