@@ -26,7 +26,7 @@ import scipy.sparse as sp
 
 import countveil as cv
 from countveil.engines.threads import ThreadEngine
-from countveil.evaluation.alignment import topic_error
+from countveil.evaluation.topics import topic_error
 from countveil.fit.parts import UNDETERMINED
 from countveil.inference import gibbs, moves, posterior, scoring
 from countveil.inference.matching import STABLE, matched

@@ -20,9 +20,8 @@ from sweeps import ALPHA, SIZE, TOPICS, big_data, matrix_model
 
 import countveil as cv
 from countveil.engines.threads import ThreadEngine
-from countveil.evaluation.alignment import topic_error
 from countveil.evaluation.errors import log_score, mean_absolute_error
-from countveil.evaluation.topics import npmi, relevant_words
+from countveil.evaluation.topics import npmi, relevant_words, topic_error
 from countveil.inference import bessel_cavi, cavi, em, svi
 from countveil.inference.facts import facts_of
 from countveil.inference.starts.alternating import least_squares
@@ -56,7 +55,7 @@ def spread(values: list[float], digits: int = 3) -> str:
 
 
 def reuters(draws: int = 5) -> None:
-    from countveil.experiments.reuters import load_reuters
+    from countveil.experiments.corpora import load_reuters
 
     counts = load_reuters().counts
 

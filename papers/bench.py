@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from countveil import __version__
+from countveil.common.console import Watcher
 from countveil.common.files import replacing
-from countveil.common.watcher import Watcher
 from papers.claims import Verdict
 
 CHECKPOINT = ".checkpoint.npz"

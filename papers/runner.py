@@ -8,9 +8,8 @@ import pandas as pd
 from rich import box
 from rich.table import Table
 
-from countveil.common.console import console, error_console
+from countveil.common.console import ProgressWatcher, console, error_console
 from countveil.common.files import write_csv
-from countveil.common.watcher import ProgressWatcher
 from papers import case_module, style
 from papers.bench import Bench, Study
 from papers.claims import FAILS, HOLDS, Verdict, untested

@@ -9,7 +9,7 @@ import numpy as np
 
 import countveil as cv
 from countveil.common import fit_files
-from countveil.privacy import _seal
+from countveil.privacy import _archive
 
 VICTIM = "root:secret-of-the-reader:0:0"
 
@@ -26,7 +26,7 @@ def changed(valid, target, change):
     """A copy of a fit that ``change`` edits as an open HDF5 file, sealed again."""
     shutil.copyfile(valid, target)
     with open(target, "rb+") as file:
-        file.truncate(file.seek(0, 2) - _seal.LENGTH)
+        file.truncate(file.seek(0, 2) - _archive.SEAL_LENGTH)
     with h5py.File(target, "a") as file:
         change(file)
     fit_files.seal(target)

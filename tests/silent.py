@@ -1,6 +1,6 @@
 """A watcher that shows nothing and remembers what it was told."""
 
-from countveil.common.watcher import Watcher
+from countveil.common.console import Watcher
 
 
 class Silent(Watcher):

@@ -143,7 +143,7 @@ def test_commands_print_in_no_other_way():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call) and ast.unparse(node.func) in {"typer.echo", "print", "typer.secho"}
     }
-    assert printing == {"say.py"}
+    assert printing == {"output.py"}
 
 
 def test_an_expected_error_is_one_line_and_exit_status_1(capsys):

@@ -69,8 +69,8 @@ def test_options_of_a_matrix_are_refused_beside_a_table(here):
 
 
 EDGES = "Source,Target,Weight,Type\nA,B,4,Directed\nB,C,2,Directed\nC,A,3,Directed\n"
-LEVEL_OF_NETWORK_OPTIONS = ("-o", "r.npz", "--epsilon", "1", "--precision", "2", "--force")
-OTHERS_OF_NETWORK_OPTIONS = (
+PRIVATIZED = ("-o", "r.npz", "--epsilon", "1", "--precision", "2", "--force")
+OTHERS_OF_NETWORKS = (
     "-o",
     "r.npz",
     "--mechanism",
@@ -84,41 +84,41 @@ OTHERS_OF_NETWORK_OPTIONS = (
 
 
 @pytest.fixture
-def here_of_network_options(tmp_path, monkeypatch):
+def with_networks(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "edges.csv").write_text(EDGES)
     (tmp_path / "actors.txt").write_text("A\nB\nC\nD\n")
     return tmp_path
 
 
-def test_an_owner_privatizes_an_edge_list(here_of_network_options):
-    found = run("privatize", "edges.csv", "--network", *LEVEL_OF_NETWORK_OPTIONS)
+def test_an_owner_privatizes_an_edge_list(with_networks):
+    found = run("privatize", "edges.csv", "--network", *PRIVATIZED)
     assert "of a directed network" in found.stdout
     assert "name all actors by --vocabulary" in found.stderr
     found = run(
-        "privatize", "edges.csv", "--network", "--vocabulary", "actors.txt", *LEVEL_OF_NETWORK_OPTIONS
+        "privatize", "edges.csv", "--network", "--vocabulary", "actors.txt", *PRIVATIZED
     )
     assert "warning" not in found.stderr.replace("hides", "")
     release = cv.Release.load("r.npz")
     assert release.directed is True
     assert release.row_labels == release.column_labels == tuple("ABCD")
     assert "--network must come without --transpose" in fails(
-        "privatize", "edges.csv", "--network", "--transpose", *LEVEL_OF_NETWORK_OPTIONS
+        "privatize", "edges.csv", "--network", "--transpose", *PRIVATIZED
     )
     assert "--edge-columns must come with --network" in fails(
-        "privatize", "edges.csv", "--edge-columns", "a,b", *LEVEL_OF_NETWORK_OPTIONS
+        "privatize", "edges.csv", "--edge-columns", "a,b", *PRIVATIZED
     )
     assert "a network must be in one file" in fails(
-        "privatize", "edges.csv", "--network", "--rows-per-file", "1", *LEVEL_OF_NETWORK_OPTIONS
+        "privatize", "edges.csv", "--network", "--rows-per-file", "1", *PRIVATIZED
     )
 
 
-def test_an_analyst_imports_an_edge_list(here_of_network_options):
-    run("import", "edges.csv", "--network", *OTHERS_OF_NETWORK_OPTIONS)
+def test_an_analyst_imports_an_edge_list(with_networks):
+    run("import", "edges.csv", "--network", *OTHERS_OF_NETWORKS)
     release = cv.Release.load("r.npz")
     assert release.directed is True
     assert np.nansum(release.reports) == 9
-    (here_of_network_options / "edges.csv").write_text("a,b,k\nx,y,2\nz,x,few\n")
+    (with_networks / "edges.csv").write_text("a,b,k\nx,y,2\nz,x,few\n")
     asked = (
         "import",
         "edges.csv",
@@ -126,7 +126,7 @@ def test_an_analyst_imports_an_edge_list(here_of_network_options):
         "--edge-columns",
         "a, b, k",
         "--undirected",
-        *OTHERS_OF_NETWORK_OPTIONS,
+        *OTHERS_OF_NETWORKS,
     )
     run(*asked, "--absent", "few")
     assert cv.Release.load("r.npz").directed is False
@@ -134,5 +134,5 @@ def test_an_analyst_imports_an_edge_list(here_of_network_options):
     assert "--network must come without --long" in fails(*asked, "--long", "a,b", "--value", "k")
     assert "--background must be a number with --network" in fails(*asked, "--background", "missing")
     assert "--directed and --undirected must come with --network" in fails(
-        "import", "edges.csv", "--directed", *OTHERS_OF_NETWORK_OPTIONS
+        "import", "edges.csv", "--directed", *OTHERS_OF_NETWORKS
     )

@@ -4,11 +4,12 @@ import ast
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 import countveil
-from countveil.common.console import console, error_console
+from countveil.common.console import ProgressWatcher, console, error_console
 
 SOURCE = Path(countveil.__file__).parent
 LINE = " ".join(["word"] * 22)  # 109 characters
@@ -68,3 +69,15 @@ def test_nobody_else_makes_a_console():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Console"
     }
     assert makers == {"inference/progress.py"}
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_progress_is_shown_with_and_without_a_terminal(terminal, capsys):
+    with ProgressWatcher(Console(stderr=True, force_terminal=terminal, width=100)) as watcher:
+        watcher.stage("privatizing")
+        watcher.begin(2)
+        watcher.started("ours")
+        watcher.finished("ours", 1.25)
+    said = capsys.readouterr().err
+    assert "privatizing" in said
+    assert ("all fits" in said) if terminal else ("[1/2] ours: 1.2 s" in said)

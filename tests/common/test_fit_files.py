@@ -13,7 +13,7 @@ import xarray as xr
 import countveil as cv
 from countveil.common import fit_files
 from countveil.common.hdf5 import Checked
-from countveil.privacy import _seal
+from countveil.privacy import _archive
 from countveil.report import load_fit
 from tests import hostile
 
@@ -53,7 +53,7 @@ def test_every_changed_byte_is_refused(valid, tmp_path):
 
 
 def test_a_fit_without_a_seal_says_how_to_make_it_anew(valid, tmp_path):
-    (tmp_path / "old.nc").write_bytes(valid.read_bytes()[: -_seal.LENGTH])
+    (tmp_path / "old.nc").write_bytes(valid.read_bytes()[: -_archive.SEAL_LENGTH])
     with pytest.raises(ValueError, match="made again from its release and seed"):
         fit_files.check(tmp_path / "old.nc")
 

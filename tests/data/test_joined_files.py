@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 import countveil as cv
 from countveil.data import joined_files
-from countveil.privacy import ReleaseError, _archive, _format, _npy, _seal
+from countveil.privacy import ReleaseError, _archive, _format, _npy
 from countveil.privacy._covariates import Covariate, RowCovariates
 from countveil.privacy._sizes import SMALL
 
@@ -247,9 +247,9 @@ def huge(size):
             member.write(_npy.header(shape))
             for _ in range(size // 2**20):
                 member.write(bytes(2**20))
-        archive.comment = b" " * _seal.LENGTH
-    content = file.getvalue()[: -_seal.LENGTH]
-    return content + _seal.seal(io.BytesIO(content), len(content))
+        archive.comment = b" " * _archive.SEAL_LENGTH
+    content = file.getvalue()[: -_archive.SEAL_LENGTH]
+    return content + _archive.seal(io.BytesIO(content), len(content))
 
 
 def test_releases_that_ask_for_much_memory_together_are_refused_before_they_are_read(tmp_path, monkeypatch):

@@ -3,7 +3,7 @@ import pytest
 
 from countveil.engines import blocks
 from countveil.engines.blocks import put_together, row_blocks, summed
-from countveil.engines.placing import grouped
+from countveil.engines.dask import grouped
 
 
 def test_row_blocks_cover_every_row_once_whatever_the_size():

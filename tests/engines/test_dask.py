@@ -20,12 +20,15 @@ from countveil.engines import dask as dask_engine
 from countveil.engines import opening
 from countveil.engines.blocks import Block, row_blocks
 from countveil.engines.dask import (
+    MAX_BLOCKS_PER_GROUP,
     DaskEngine,
     EqualRows,
     added,
     compute_group,
+    grouped,
     lengthened,
     packed,
+    placed,
     settled,
     shortened,
 )
@@ -43,8 +46,6 @@ from tests.engines.passes import (
     sums_like,
 )
 from tests.joint import assert_same_bits
-
-pytestmark = pytest.mark.long
 
 BRIEF = {"draws": 2, "tune": 2, "chains": 2, "max_iter": 3, "seed": 4, "threads": 2, "progress": False}
 quietly = pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
@@ -82,6 +83,7 @@ def assert_same_fit(model, data, client):
     assert_same_bits(draws(model.fit(data, client=client)), here)
 
 
+@pytest.mark.long
 @quietly
 @pytest.mark.parametrize("method", ["gibbs", "augmented-gibbs", "cavi", "bessel-cavi", "em"])
 def test_topics_are_those_of_threads(method, client):
@@ -89,6 +91,7 @@ def test_topics_are_those_of_threads(method, client):
     assert_same_fit(cv.TopicModel(3, method=method, **BRIEF), data, client)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["gibbs", "cavi"])
 @quietly
 def test_communities_are_those_of_threads(method, client):
@@ -97,6 +100,7 @@ def test_communities_are_those_of_threads(method, client):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("counts", [{}, {"likelihood": "negative-binomial", "dispersion": "column"}], ids=str)
 def test_sweeps_by_tokens_are_those_of_threads(counts, client, monkeypatch):
     monkeypatch.setattr(tokens, "pays", lambda *_: True)
@@ -107,6 +111,7 @@ def test_sweeps_by_tokens_are_those_of_threads(counts, client, monkeypatch):
     assert not np.array_equal(draws(model.fit(data))[0], by_tokens[0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("columns", [12, 400])
 def test_starts_are_those_of_threads(columns, masked, client):
@@ -129,6 +134,7 @@ def some_pass():
     return PrivatizedCounts(reports((300, 12)), 0.4), rng.random((12, 2)), rng.random((300, 2))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block_rows", [300, 75, 100, 7])
 def test_sums_of_any_number_of_groups_are_those_of_threads(client, block_rows):
     client.wait_for_workers(2, timeout=30)
@@ -142,6 +148,7 @@ def test_sums_of_any_number_of_groups_are_those_of_threads(client, block_rows):
     assert n_groups == {300: 1, 75: 2, 100: 2, 7: 4}[block_rows]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block_rows", [300, 75, 7])
 def test_what_is_shared_is_prepared_by_workers(client, block_rows):
     data, phi, theta = some_pass()
@@ -153,6 +160,7 @@ def test_what_is_shared_is_prepared_by_workers(client, block_rows):
     assert_same_bits(found, wanted)
 
 
+@pytest.mark.long
 def test_the_same_data_go_by_one_cut_and_by_another(client):
     data, phi, theta = some_pass()
     with ThreadEngine() as here, DaskEngine(client) as there:
@@ -162,6 +170,7 @@ def test_the_same_data_go_by_one_cut_and_by_another(client):
         assert len(there._shipments[data]) == 2
 
 
+@pytest.mark.long
 def test_blocks_are_sent_once_for_as_long_as_the_data_are_there(client, monkeypatch):
     client.wait_for_workers(2, timeout=30)
     data, phi, theta = some_pass()
@@ -177,6 +186,7 @@ def test_blocks_are_sent_once_for_as_long_as_the_data_are_there(client, monkeypa
     assert sorted(sent) == sorted(client.nthreads())
 
 
+@pytest.mark.long
 def test_blocks_that_are_lost_alone_are_sent_again(client):
     data, phi, theta = some_pass()
     with ThreadEngine() as here, DaskEngine(client) as there:
@@ -186,6 +196,7 @@ def test_blocks_that_are_lost_alone_are_sent_again(client):
         assert_same_bits(there.over_rows(reports_by_row, data, (phi,), (theta,)), wanted)
 
 
+@pytest.mark.long
 def test_what_is_shared_keeps_its_layout_in_few_groups(client):
     """Sums are laid out as what they are made like, and are later added up in the order of their layout."""
     rng = np.random.default_rng(3)
@@ -198,6 +209,7 @@ def test_what_is_shared_keeps_its_layout_in_few_groups(client):
         assert len(next(iter(there._shipments[data].values())).groups) == 2
 
 
+@pytest.mark.long
 @quietly
 @pytest.mark.parametrize("method", ["gibbs", "cavi"])
 @pytest.mark.parametrize("by_tokens", [False, True])
@@ -211,6 +223,7 @@ def test_without_a_cluster_one_is_started_in_this_process(method, by_tokens, mon
     assert made == [2]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("block_rows", [300, 75, 7])
 def test_workers_in_this_process_share_its_data(client_here, block_rows):
     data, phi, theta = some_pass()
@@ -225,6 +238,7 @@ def test_workers_in_this_process_share_its_data(client_here, block_rows):
         observed.clear()
 
 
+@pytest.mark.long
 def test_nobody_elsewhere_can_reach_workers_in_this_process(client_here):
     assert client_here.scheduler.address.startswith("inproc://")
     assert set(client_here.run(os.getpid).values()) == {os.getpid()}
@@ -242,6 +256,7 @@ def left_in_process():
     )
 
 
+@pytest.mark.long
 def test_a_cluster_of_this_process_leaves_nothing_behind():
     before = left_in_process()
     with ExitStack() as stack:
@@ -253,6 +268,7 @@ def test_a_cluster_of_this_process_leaves_nothing_behind():
     assert not any(map(os.path.exists, folders))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("setting", ["REQUIRE_ENCRYPTION", "NOTHING"])
 def test_a_cluster_of_this_process_needs_no_network_and_no_certificates(setting):
     """In a process of its own: Dask asks for this machine's address once."""
@@ -279,12 +295,14 @@ def test_a_cluster_of_this_process_needs_no_network_and_no_certificates(setting)
     assert (done.stdout.strip(), done.stderr) == ("3", "")
 
 
+@pytest.mark.long
 def test_an_error_in_a_block_reaches_the_caller(client):
     data, phi, theta = some_pass()
     with DaskEngine(client) as engine, pytest.raises(ValueError, match="broadcast"):
         engine.over_rows(reports_by_row, data, (phi,), (theta[:, :, None],))
 
 
+@pytest.mark.long
 def test_workers_that_always_die_are_an_error_at_last(monkeypatch):
     monkeypatch.setattr(dask_engine, "MAX_LOSSES", 2)
     data, phi, theta = some_pass()
@@ -308,6 +326,7 @@ def test_workers_that_always_die_are_an_error_at_last(monkeypatch):
         engine.over_rows(reports_by_row, data, (phi,), (theta,))
 
 
+@pytest.mark.long
 def test_a_cluster_without_workers_is_an_error(monkeypatch):
     monkeypatch.setattr(dask_engine, "WAIT_SECONDS", 0.1)
     data, phi, theta = some_pass()
@@ -320,6 +339,7 @@ def test_a_cluster_without_workers_is_an_error(monkeypatch):
         engine.over_rows(reports_by_row, data, (phi,), (theta,))
 
 
+@pytest.mark.long
 def test_workers_with_another_version_are_refused(client, monkeypatch):
     client.wait_for_workers(1, timeout=30)
     monkeypatch.setattr(dask_engine, "__version__", "9.9")
@@ -327,6 +347,7 @@ def test_workers_with_another_version_are_refused(client, monkeypatch):
         DaskEngine(client)
 
 
+@pytest.mark.long
 def test_what_runs_on_a_worker_changes_none_of_its_inputs():
     data, phi, theta = some_pass()
     group = [Block(n, data.block(slice(75 * n, 75 * n + 75))) for n in range(3)]
@@ -359,6 +380,7 @@ print(sorted(pool["num_threads"] for pool in threadpool_info() if pool["user_api
 """
 
 
+@pytest.mark.long
 def test_a_worker_has_one_thread_of_blas_also_where_nobody_set_it():
     """In a process of its own: Numba loads SciPy's BLAS with the first matrix product, after NumPy's."""
     environment = os.environ | {"OMP_NUM_THREADS": "2", "OPENBLAS_NUM_THREADS": "2"}
@@ -368,6 +390,7 @@ def test_a_worker_has_one_thread_of_blas_also_where_nobody_set_it():
     assert done.stdout.strip() in ("[1]", "[1, 1]")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", [(4,), (4, 3), (4, 3, 2)])
 def test_equal_rows_travel_as_one(shape):
     equal = np.empty(shape)
@@ -387,6 +410,7 @@ def test_equal_rows_travel_as_one(shape):
     assert shortened(one) is one
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cut", [np.s_[:], np.s_[::2], np.s_[:, ::2]])
 @pytest.mark.parametrize("turned", [False, True])
 def test_what_is_shared_travels_in_its_layout(cut, turned):
@@ -399,6 +423,7 @@ def test_what_is_shared_travels_in_its_layout(cut, turned):
     assert np.zeros_like(found).strides == np.zeros_like(array).strides
 
 
+@pytest.mark.long
 def test_what_is_received_settles_where_memory_of_numpys_own_begins():
     bytes_ = np.zeros(8 * 12 + 4, dtype=np.uint8)
     odd = bytes_[4:].view(np.float64).reshape(3, 4).T
@@ -416,6 +441,7 @@ def test_what_is_received_settles_where_memory_of_numpys_own_begins():
     assert word == "word"
 
 
+@pytest.mark.long
 def test_the_command_takes_a_scheduler(client, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     cv.privatize(np.abs(reports((80, 6))), cv.PrivacyLevel(1, 1)).save("survey.npz")
@@ -436,6 +462,7 @@ def test_the_command_takes_a_scheduler(client, tmp_path, monkeypatch):
 # --- what kills a worker comes last: one that takes its place loads everything anew ---
 
 
+@pytest.mark.long
 def test_a_pass_that_loses_a_worker_on_the_way_ends_the_same(client, tmp_path):
     data, phi, theta = some_pass()
     with ThreadEngine() as here, DaskEngine(client) as there:
@@ -458,8 +485,44 @@ def step_and_kill(pid, at_sweep):
     return step
 
 
+@pytest.mark.long
 def test_a_chain_that_loses_a_worker_between_sweeps_ends_the_same(client, monkeypatch):
     data, model = PrivatizedCounts(reports((300, 12)), 0.4), cv.TopicModel(3, **BRIEF | {"chains": 1})
     here = draws(model.fit(data))
     monkeypatch.setattr(gibbs, "step", step_and_kill(next(iter(client.run(os.getpid).values())), 2))
     assert_same_bits(draws(model.fit(data, client=client)), here)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 7, 64, 1000])
+@pytest.mark.parametrize("n_blocks", [1, 2, 13, 40, 1000])
+def test_groups_are_halves_of_halves_and_have_every_block_once(n_blocks, n_threads):
+    groups = grouped(n_blocks, n_threads)
+    assert [number for group in groups for number in group] == list(range(n_blocks))
+    assert len(groups) & (len(groups) - 1) == 0
+    sizes = [len(group) for group in groups]
+    assert max(sizes) <= MAX_BLOCKS_PER_GROUP
+    assert max(sizes) - min(sizes) <= 1
+    assert 2 * len(groups) > n_blocks or len(groups) % n_threads == 0 or len(groups) >= 4 * n_threads
+
+
+def test_groups_are_shared_out_by_threads_and_neighbours_stay_together():
+    assert placed([None] * 8, {"a": 1, "b": 1}) == list("aaaabbbb")
+    assert placed([None] * 16, {"a": 1, "b": 1, "c": 1}) == list("aaaaaabbbbbbcccc")
+    assert sorted(placed([None] * 8, {"a": 1, "b": 3})) == list("aabbbbbb")
+
+
+def test_groups_stay_where_they_are():
+    held = list("babbaaba")
+    assert placed(held, {"a": 1, "b": 1}) == held
+    assert placed([*held[:3], None, *held[4:]], {"a": 1, "b": 1}) == held
+
+
+def test_groups_of_a_lost_worker_go_to_the_others():
+    assert placed(list("abbaabba"), {"b": 1}) == ["b"] * 8
+    assert sorted(placed(list("abcabc"), {"a": 1, "c": 1})) == list("aaaccc")
+
+
+def test_a_new_worker_gets_its_share_and_no_more():
+    found = placed(["a"] * 8, {"a": 1, "b": 1})
+    assert sorted(found) == list("aaaabbbb")
+    assert found[:4] == ["a"] * 4

@@ -1,6 +1,6 @@
 import pytest
 
-from countveil.experiments import reuters
+from countveil.experiments import corpora
 from countveil.experiments.demo import Plan, run
 from countveil.planning.contenders import Sampling
 from tests.silent import Silent
@@ -10,8 +10,8 @@ TINY = Sampling(n_topics=4, chains=2, tune=5, draws=5)
 
 @pytest.fixture(scope="session")
 def corpus():
-    full = reuters.load_reuters()
-    return reuters.Corpus(full.counts[:60, :80], full.titles[:60], full.words[:80])
+    full = corpora.load_reuters()
+    return corpora.Corpus(full.counts[:60, :80], full.titles[:60], full.words[:80])
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 import countveil as cv
 from countveil.cli.app import app
-from countveil.experiments import demo, reuters
+from countveil.experiments import corpora, demo
 from countveil.experiments.demo import Plan
 from countveil.planning.contenders import CONTENDERS, TRUE_COUNTS
 from tests.experiments.conftest import TINY
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.long
 
 
 def test_the_command_writes_everything(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(reuters, "load_reuters", lambda: corpus)
+    monkeypatch.setattr(corpora, "load_reuters", lambda: corpus)
     monkeypatch.setattr(demo, "QUICK", Plan(noise_draws=1, sampling=TINY))
     output = tmp_path / "new" / "demo"
     arguments = ["demo", "--quick", "--topics", "3", "--threads", "1", "-o", str(output)]

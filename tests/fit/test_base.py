@@ -20,7 +20,7 @@ from countveil import TopicModel
 from countveil.common import fit_files
 from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts
 from countveil.data.simulation import simulate_release
-from countveil.evaluation.alignment import match_topics, topic_error
+from countveil.evaluation.topics import match_topics, topic_error
 from countveil.inference import draws, gibbs, run, scoring
 from countveil.inference.posterior import label_free
 from countveil.privacy import PrivacyLevel

@@ -7,7 +7,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import countveil as cv
-from countveil.evaluation.alignment import topic_error
+from countveil.evaluation.topics import topic_error
 from countveil.inference import ascent, svi
 from countveil.inference.methods import METHODS
 from tests.joint import planted

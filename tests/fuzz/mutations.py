@@ -14,7 +14,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-from countveil.privacy import _format, _seal
+from countveil.privacy import _archive, _format
 
 Mutation = Callable[[bytes, random.Random], bytes]
 
@@ -30,12 +30,12 @@ NASTY: tuple[Any, ...] = (
 
 def resealed(content: bytes) -> bytes:
     """The content with the seal that it should have at its end."""
-    return content + _seal.seal(io.BytesIO(content), len(content))
+    return content + _archive.seal(io.BytesIO(content), len(content))
 
 
 def body(content: bytes) -> bytes:
     """The content without its seal."""
-    return content[: -_seal.LENGTH]
+    return content[: -_archive.SEAL_LENGTH]
 
 
 def flipped(content: bytes, rng: random.Random) -> bytes:
@@ -137,7 +137,7 @@ def mutated_zip(content: bytes, rng: random.Random) -> bytes:
         for each, inside in members:
             archive.writestr(zipfile.ZipInfo(each), inside, method)
         if content.startswith(b"PK") and rng.random() < 0.8:
-            archive.comment = b" " * _seal.LENGTH
+            archive.comment = b" " * _archive.SEAL_LENGTH
     return made.getvalue()
 
 

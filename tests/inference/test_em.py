@@ -3,7 +3,7 @@ import pytest
 
 import countveil as cv
 from countveil.data.observations import ExactCounts, PrivatizedCounts
-from countveil.evaluation.alignment import topic_error
+from countveil.evaluation.topics import topic_error
 from countveil.inference import em, methods, scoring
 from countveil.inference.facts import facts_of
 from countveil.inference.streams import Streams

@@ -3,7 +3,7 @@ import pytest
 from scipy import optimize, special
 
 import countveil as cv
-from countveil.evaluation.alignment import topic_error
+from countveil.evaluation.topics import topic_error
 from countveil.inference import svi
 from countveil.inference.streams import Streams
 from tests.joint import SERIAL, fit_settings, matrix_model, planted, small_model

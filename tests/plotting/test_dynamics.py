@@ -6,6 +6,7 @@ from matplotlib.collections import PolyCollection
 
 import countveil as cv
 from countveil import plotting
+from tests.dates import TIME, YEARS, counts, model, the_fit
 from tests.plotting.conftest import QUICK
 
 COUNTS = np.random.default_rng(7).poisson(3.0, (20, 4))
@@ -48,3 +49,49 @@ def test_what_has_no_time_or_is_unknown_is_refused(fit, tensor_fit):
         plotting.activity(fit, which=[7])
     with pytest.raises(ValueError, match="interval"):
         plotting.activity(fit, interval=2.0)
+
+
+def test_every_topic_has_a_panel_with_its_curve_and_band():
+    fit = the_fit()
+    table, axes = fit.prevalence_over(0.8), plotting.prevalence_over(fit, interval=0.8)
+    assert axes.shape == (1, 3)
+    for k, ax in zip(table["topic"].unique(), axes.flat, strict=True):
+        rows = table[table["topic"] == k]
+        (line,) = ax.get_lines()
+        np.testing.assert_allclose(line.get_ydata(), rows["estimate"])
+        (band,) = (each for each in ax.collections if isinstance(each, PolyCollection))
+        corners = band.get_paths()[0].vertices[:, 1]
+        assert (corners.min(), corners.max()) == pytest.approx((rows["lower"].min(), rows["upper"].max()))
+        assert f"topic {k}" in ax.get_title()
+        assert ax.get_title().endswith(f"{100 * rows['estimate'].iloc[-1]:.0f}%")
+        assert ax.get_xlim() == (0, YEARS - 1)
+    assert sum(" rises: " in ax.get_title() for ax in axes.flat) == 1
+    assert sum(" falls: " in ax.get_title() for ax in axes.flat) == 1
+    assert [each.get_text() for each in axes[0, 0].get_xticklabels()][::5] == ["1990", "1997"]
+
+
+def test_chosen_topics_and_panels_that_stay_empty():
+    axes = plotting.prevalence_over(the_fit(), [2, 0])
+    assert [ax.get_title().split(":")[0].split(" ")[1] for ax in axes.flat] == ["2", "0"]
+    fit = model(n_topics=4, draws=4, tune=4).fit(counts(), time=TIME)
+    assert [ax.get_visible() for ax in plotting.prevalence_over(fit, [0, 1, 2, 3]).flat] == [True] * 4 + [
+        False
+    ] * 2
+
+
+@pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
+def test_what_has_no_intervals_is_drawn_without():
+    naive = model(draws=4, tune=4).fit(
+        cv.NaiveCounts(np.maximum(np.asarray(counts().reports), 0)), time=TIME.to_numpy()
+    )
+    axes = plotting.prevalence_over(naive)
+    assert "no intervals: those of a naive fit" in " ".join(axes[0, 0].figure.get_supylabel().split())
+    assert not any(ax.collections for ax in axes.flat)
+    assert not any("rises" in ax.get_title() or "falls" in ax.get_title() for ax in axes.flat)
+
+
+def test_others_are_refused():
+    with pytest.raises(TypeError, match="fit must be a TopicModel, got str"):
+        plotting.prevalence_over("fit")
+    with pytest.raises(ValueError, match=r"which must be numbers from 0 to 2, got \[9\]"):
+        plotting.prevalence_over(the_fit(), [9])

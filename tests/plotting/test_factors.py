@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from sklearn.exceptions import NotFittedError
@@ -138,3 +139,33 @@ def test_a_figure_of_some_topics_says_of_how_many(topic_fit, monkeypatch):
     )
     assert plotting.topics(topic_fit, which=[2]).get_title() == "1 of 3 are shown: 2"
     assert plotting.topics(topic_fit, which=[2, 0, 1, 2]).get_title() == ""
+
+
+SHORT = {"draws": 20, "tune": 20, "chains": 2, "seed": 1, "threads": 1, "progress": False}
+
+
+def test_cells_are_those_of_the_table():
+    rng = np.random.default_rng(1)
+    counts = pd.DataFrame(rng.poisson(30 * rng.dirichlet([0.3] * 3, 30) @ rng.dirichlet([0.2] * 8, 3)))
+    fit = cv.TopicModel(3, **SHORT).fit(cv.PrivatizedCounts(counts, 0.2))
+    fit.relabel({1: "trade"})
+    table, ax = fit.topic_correlations(), plotting.correlations(fit)
+    drawn = np.ma.filled(ax.images[0].get_array(), np.nan)
+    for row in table.itertuples():
+        assert drawn[row.topic, row.other] == drawn[row.other, row.topic] == row.correlation
+    assert np.isnan(np.diag(drawn)).all()
+    assert "trade" in ax.get_yticklabels()[1].get_text()
+    said = {(text.get_position(), text.get_text()): text.get_fontweight() for text in ax.texts}
+    assert len(said) == 2 * len(table)
+    first = table.iloc[0]
+    sure = not first["lower"] <= 0.0 <= first["upper"]
+    place = (first["topic"], first["other"])
+    assert said[place, f"{first['correlation']:.2f}"] == ("bold" if sure else "normal")
+
+
+def test_others_are_refused():
+    with pytest.raises(TypeError, match="fit must be a TopicModel"):
+        plotting.correlations("topics")
+    one = cv.TopicModel(1, **SHORT).fit(cv.PrivatizedCounts(np.ones((4, 3), dtype=int), 0.2))
+    with pytest.raises(ValueError, match="two topics or more"):
+        plotting.correlations(one)

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.privacy.toy import Divided
 
-from countveil.privacy import PrivacyLevel, Release, ReleaseError, _archive, _format, _npy, _seal, privatize
+from countveil.privacy import PrivacyLevel, Release, ReleaseError, _archive, _format, _npy, privatize
 from countveil.privacy.mechanisms import MECHANISMS, TwoSidedGeometric
 
 OLDER = Path(__file__).parent / "releases"
@@ -396,14 +396,14 @@ def test_negative_reports_cannot_be_called_truncated(tmp_path):
 
 def test_a_sealed_file_that_is_no_zip_is_refused(tmp_path):
     for body in (b"", b"PK\5\6", b"not a zip" * 9, b"PK\5\6" + b"\0" * 16 + b"\x51\0"):
-        (tmp_path / "a.npz").write_bytes(body + _seal.seal(io.BytesIO(body), len(body)))
+        (tmp_path / "a.npz").write_bytes(body + _archive.seal(io.BytesIO(body), len(body)))
         with pytest.raises(ReleaseError, match=r"^release file .*a\.npz must "):
             Release.load(tmp_path / "a.npz")
 
 
 def test_a_fit_is_not_called_a_damaged_release(tmp_path):
     body = b"\x89HDF\r\n\x1a\n and more"
-    (tmp_path / "fit.nc").write_bytes(body + _seal.seal(io.BytesIO(body), len(body)))
+    (tmp_path / "fit.nc").write_bytes(body + _archive.seal(io.BytesIO(body), len(body)))
     with pytest.raises(ReleaseError, match="must be a release, got a fit or another HDF5 file"):
         Release.load(tmp_path / "fit.nc")
 
@@ -429,9 +429,9 @@ def bomb(path: Path, shape: tuple[int, ...], method: int = zipfile.ZIP_DEFLATED)
             left = 2 * math.prod(shape)
             while left:
                 left -= member.write(bytes(min(left, 1 << 22)))
-        archive.comment = b" " * _seal.LENGTH
-    size = len(body.getvalue()) - _seal.LENGTH
-    path.write_bytes(body.getvalue()[:size] + _seal.seal(body, size))
+        archive.comment = b" " * _archive.SEAL_LENGTH
+    size = len(body.getvalue()) - _archive.SEAL_LENGTH
+    path.write_bytes(body.getvalue()[:size] + _archive.seal(body, size))
 
 
 def test_a_small_file_that_asks_for_much_memory_is_refused(tmp_path, monkeypatch):

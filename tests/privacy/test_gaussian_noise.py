@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from countveil.privacy import _gaussian_survival, gaussian_noise
+from countveil.privacy import _survival, gaussian_noise
 from countveil.privacy.gaussian_noise import GaussianSampler, bernoulli_exp, discrete_laplace, sample, uniform
 
 CRITICAL = 1e-7
@@ -92,14 +92,14 @@ def test_planted_faults_of_the_samplers_show(monkeypatch):
     variance = Fraction(1)
     assert p_value(GaussianSampler(variance).draw_array(DRAWS, entropy), 1.0) > CRITICAL
     with monkeypatch.context() as patch:  # zero counted twice
-        right = _gaussian_survival.magnitude
+        right = _survival.gaussian_magnitude
 
         def twice(variance, count, bits):
             once = right(variance, count, bits)
             zero = 1 - once[0][0] / 2**bits
             return tuple([int(x / (1 + zero)) for x in part] for part in once)
 
-        patch.setattr(_gaussian_survival, "magnitude", twice)
+        patch.setattr(_survival, "magnitude", twice)
         assert p_value(GaussianSampler(variance).draw_array(DRAWS, entropy), 1.0) < CRITICAL
     with monkeypatch.context() as patch:  # a tail that is geometric
         patch.setattr(GaussianSampler, "beyond", lambda self, entropy: geometric(2 / variance, entropy))
@@ -154,7 +154,7 @@ def test_a_tie_is_settled_by_further_bits(variance, sign):
     """Words just below and just above a survival probability, known to 63 + 64 n bits."""
     sampler = GaussianSampler(variance)
     for k, pieces in itertools.product((1, 2), (1, 2, 3)):
-        lows, highs = _gaussian_survival.magnitude(variance, sampler.head.size, 63 + 64 * pieces)
+        lows, highs = _survival.gaussian_magnitude(variance, sampler.head.size, 63 + 64 * pieces)
         for end, found in ((lows[k - 1] - 1, k), (highs[k - 1], k - 1)):
             words = [end >> 64 * (pieces - i) & 2**64 - 1 for i in range(pieces + 1)]
             words[0] |= sign << 63

@@ -11,8 +11,7 @@ from scipy import stats
 import countveil as cv
 from countveil.fit.base import FactorizationEstimator
 from countveil.selection import compare as comparing_function
-
-pytestmark = pytest.mark.long
+from countveil.selection.compare import Scored, read, write
 
 ALPHA = 0.4
 SHORT = {"draws": 6, "tune": 4, "threads": 1}
@@ -55,6 +54,7 @@ def many_draws(early, late):
     return min(2.0 * np.log(np.mean(draws)) - np.mean(halves), np.log(np.max(draws)))
 
 
+@pytest.mark.long
 def test_the_score_is_the_log_of_the_mean_probability_extrapolated_to_many_draws_and_chains(reports):
     data = cv.PrivatizedCounts(reports, ALPHA)
     found = cv.compare(
@@ -82,6 +82,7 @@ def test_the_score_is_the_log_of_the_mean_probability_extrapolated_to_many_draws
             assert found.scores[m, cell] == pytest.approx(min(wanted, np.log(np.max(each))), rel=1e-6)
 
 
+@pytest.mark.long
 def test_scores_are_about_the_chains_that_a_model_asks_for(reports):
     data, each = (
         cv.PrivatizedCounts(reports, ALPHA),
@@ -104,6 +105,7 @@ def test_scores_are_about_the_chains_that_a_model_asks_for(reports):
             cv.compare(data, models(chains=wrong), 3, 5, **SHORT)
 
 
+@pytest.mark.long
 def test_all_models_have_the_same_folds_and_never_see_them(reports, fitted):
     mask = np.zeros(reports.shape, dtype=bool)
     mask[3, :4] = True
@@ -123,6 +125,7 @@ def test_all_models_have_the_same_folds_and_never_see_them(reports, fitted):
     assert data.n_masked == 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("model", ["blocks", "any"])
 def test_both_cells_of_an_undirected_pair_are_hidden_together(fitted, model):
     upper = np.triu(np.random.default_rng(2).poisson(3.0, (7, 7)), 1)
@@ -145,6 +148,7 @@ def test_both_cells_of_an_undirected_pair_are_hidden_together(fitted, model):
             assert (back == there).all()
 
 
+@pytest.mark.long
 def test_directed_pairs_are_cells_of_their_own_and_self_loops_are_not_scored(fitted):
     counts = np.random.default_rng(2).poisson(3.0, (6, 6))
     found = cv.compare(
@@ -162,6 +166,7 @@ def test_directed_pairs_are_cells_of_their_own_and_self_loops_are_not_scored(fit
     assert (back != there).any()
 
 
+@pytest.mark.long
 def test_tensors_levels_by_row_and_truncated_sparse_reports(reports):
     tensor = cv.PrivatizedCounts(reports.reshape(12, 3, 3), ALPHA)
     found = cv.compare(tensor, [cv.TensorModel(k) for k in (1, 2)], 2, 1, **SHORT)
@@ -173,6 +178,7 @@ def test_tensors_levels_by_row_and_truncated_sparse_reports(reports):
     np.testing.assert_array_equal(whole.scores, truncated.scores)
 
 
+@pytest.mark.long
 def test_a_seed_gives_the_same_bits_with_any_number_of_workers(reports):
     data = cv.PrivatizedCounts(reports, ALPHA)
     one = cv.compare(data, models(), 2, 7, **SHORT)
@@ -185,6 +191,7 @@ def test_a_seed_gives_the_same_bits_with_any_number_of_workers(reports):
     np.testing.assert_array_equal(alone.scores[0], one.scores[1])
 
 
+@pytest.mark.long
 def test_short_settings_replace_the_models_own_unless_they_are_none(reports, fitted):
     data = cv.PrivatizedCounts(reports, ALPHA)
     own = cv.TopicModel(1, draws=3, tune=2, chains=3)
@@ -195,6 +202,7 @@ def test_short_settings_replace_the_models_own_unless_they_are_none(reports, fit
     assert not hasattr(own, "posterior_")
 
 
+@pytest.mark.long
 def test_it_goes_on_after_an_interruption_to_the_same_bits(reports, tmp_path, monkeypatch):
     data, path = cv.PrivatizedCounts(reports, ALPHA), tmp_path / "kept.npz"
     whole = cv.compare(data, models(), 3, 7, **SHORT)
@@ -233,6 +241,7 @@ def test_it_goes_on_after_an_interruption_to_the_same_bits(reports, tmp_path, mo
             other()
 
 
+@pytest.mark.long
 def test_a_fit_that_fails_is_reported_and_not_hidden(reports, monkeypatch):
     data, fit = cv.PrivatizedCounts(reports, ALPHA), FactorizationEstimator.fit
 
@@ -253,6 +262,7 @@ def test_a_fit_that_fails_is_reported_and_not_hidden(reports, monkeypatch):
         cv.compare(data, models()[1:], 2, 1, **SHORT)
 
 
+@pytest.mark.long
 def test_scores_that_are_not_finite_are_failures(reports, monkeypatch):
     module = __import__("sys").modules[comparing_function.__module__]
     monkeypatch.setattr(module, "log_mean_extrapolated", lambda scores, *_: next(scores) - np.inf)
@@ -260,6 +270,7 @@ def test_scores_that_are_not_finite_are_failures(reports, monkeypatch):
         cv.compare(cv.PrivatizedCounts(reports, ALPHA), models(), 2, 1, **SHORT)
 
 
+@pytest.mark.long
 def test_the_number_of_topics_that_was_planted_is_found():
     rng = np.random.default_rng(4)
     topics = np.kron(np.eye(3), np.full(6, 1 / 6))
@@ -271,6 +282,7 @@ def test_the_number_of_topics_that_was_planted_is_found():
     assert "n_topics=1" not in found.level
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -290,22 +302,25 @@ def test_what_makes_no_sense_is_refused(reports, arguments, message):
         cv.compare(cv.PrivatizedCounts(reports, ALPHA), models(), **arguments)
 
 
+@pytest.mark.long
 def test_a_checkpoint_that_cannot_be_written_is_a_warning(reports, tmp_path, monkeypatch):
     def full(*arguments):
         raise OSError(errno.ENOSPC, "full")
 
-    monkeypatch.setattr("countveil.selection.saving.write", full)
+    monkeypatch.setattr("countveil.selection.compare.write", full)
     data = cv.PrivatizedCounts(reports, ALPHA)
     with pytest.warns(RuntimeWarning, match=r"kept.npz cannot be written \(No space left on device\)"):
         found = cv.compare(data, models()[:1], 2, 1, checkpoint=tmp_path / "kept.npz", **SHORT)
     assert np.isfinite(found.scores).all()
 
 
+@pytest.mark.long
 def test_a_checkpoint_that_is_no_path_is_refused(reports):
     with pytest.raises(TypeError, match="checkpoint must be a path, got int"):
         cv.compare(reports, [cv.TopicModel(1), cv.TopicModel(2)], seed=1, checkpoint=3)
 
 
+@pytest.mark.long
 def test_a_checkpoint_in_no_folder_is_refused(reports, tmp_path):
     with pytest.raises(FileNotFoundError, match="checkpoint must go to a folder that exists"):
         cv.compare(
@@ -313,6 +328,7 @@ def test_a_checkpoint_in_no_folder_is_refused(reports, tmp_path):
         )
 
 
+@pytest.mark.long
 def test_models_with_covariates_are_compared_with_models_without(reports, fitted, tmp_path):
     labels = [f"text {d}" for d in range(12)]
     data = cv.PrivatizedCounts(reports, ALPHA, row_labels=labels)
@@ -335,3 +351,57 @@ def test_models_with_covariates_are_compared_with_models_without(reports, fitted
         ValueError, match="covariates go with prevalence, a formula that one of the models has"
     ):
         cv.compare(data, [cv.TopicModel(2)], covariates=people)
+
+
+DONE = {
+    (0, 0): Scored(np.array([-1.0, -2.0]), 1.5),
+    (0, 1): Scored(np.full(3, np.nan), 0.5, "failed"),
+    (1, 1): Scored(np.array([-0.5, -0.25, -1.0]), 2.5),
+}
+SIZES = {(0, 0): 2, (0, 1): 3, (1, 0): 2, (1, 1): 3}
+
+
+def test_what_is_written_is_read_except_what_failed(tmp_path):
+    path = tmp_path / "kept.npz"
+    write(path, "mark", DONE)
+    found = read(path, "mark", SIZES)
+    assert list(found) == [(0, 0), (1, 1)]
+    for place, scored in found.items():
+        np.testing.assert_array_equal(scored.scores, DONE[place].scores)
+        assert scored.seconds == DONE[place].seconds
+    assert [each.name for each in tmp_path.iterdir()] == ["kept.npz"]
+
+
+def test_another_comparison_s_file_is_refused(tmp_path):
+    write(tmp_path / "kept.npz", "mark", DONE)
+    with pytest.raises(
+        ValueError, match=r"kept.npz must be of the same data, models and seed, got that of another"
+    ):
+        read(tmp_path / "kept.npz", "other", SIZES)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"no archive", "must be a file that compare wrote"),
+        ({"fingerprint": "mark"}, "must be a file that compare wrote"),
+        ({"format": 99, "fingerprint": "mark"}, "must be a file that compare wrote, got: format 99, not 2"),
+        (
+            {"format": 2, "fingerprint": "mark", "scores_0_0": np.zeros(3)},
+            "must hold the scores of whole folds",
+        ),
+        (
+            {"format": 2, "fingerprint": "mark", "scores_0_0": np.array([0.0, np.inf])},
+            "must hold the scores of whole folds",
+        ),
+        ({"format": 2, "fingerprint": "mark", "scores_0_0": np.zeros(2, int)}, "the scores of whole folds"),
+    ],
+)
+def test_damaged_files_are_refused(tmp_path, content, message):
+    path = tmp_path / "kept.npz"
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        np.savez(path, **content)
+    with pytest.raises(ValueError, match=message):
+        read(path, "mark", SIZES)

@@ -13,9 +13,8 @@ from countveil import evaluation
 from countveil.evaluation.calibration import randomised
 from countveil.fit.predicting import Predicts
 from countveil.inference.stacking import stacking_weights
-from countveil.selection import Stack
-
-pytestmark = pytest.mark.long
+from countveil.selection import Stack, stack
+from countveil.selection.stack import hold_out, seen_cells
 
 QUICK = {"chains": 2, "draws": 20, "tune": 20, "seed": 1, "threads": 1, "progress": False}
 WORDS = [f"w{v}" for v in range(14)]
@@ -49,6 +48,7 @@ def stacked(parts):
     return cv.stack(fits, held_out)
 
 
+@pytest.mark.long
 def test_weights_are_those_of_the_reports_that_were_held_out(stacked, parts):
     each = np.stack([fit.log_predictive(parts[1]) for fit in stacked.fits], axis=1)
     np.testing.assert_allclose(stacked.scores, each, rtol=1e-8)
@@ -61,6 +61,7 @@ def test_weights_are_those_of_the_reports_that_were_held_out(stacked, parts):
     assert together.mean() >= each.mean(axis=0).max() - 1e-6
 
 
+@pytest.mark.long
 def test_fits_that_were_saved_are_stacked_as_before(stacked, parts, tmp_path):
     fits = {}
     for name, fit in zip(stacked.names, stacked.fits, strict=True):
@@ -71,6 +72,7 @@ def test_fits_that_were_saved_are_stacked_as_before(stacked, parts, tmp_path):
     np.testing.assert_array_equal(again.weights_, stacked.weights_)
 
 
+@pytest.mark.long
 def test_rates_are_the_weighted_mean_and_counts_come_from_fits_by_weight(stacked, parts):
     rates = np.stack([fit.rate() for fit in stacked.fits])
     np.testing.assert_allclose(stacked.rate(), np.tensordot(stacked.weights_, rates, 1))
@@ -88,6 +90,7 @@ def test_rates_are_the_weighted_mean_and_counts_come_from_fits_by_weight(stacked
     np.testing.assert_array_equal(found, stacked.fits[1].predict_counts(5, rng, parts[0]))
 
 
+@pytest.mark.long
 def test_probabilities_are_weighted_means_and_scores_take_a_stack(stacked, parts):
     counts = np.random.default_rng(4).poisson(3.0, (24, 14))
     cells, rng = np.random.default_rng(5).random(counts.shape) < 0.4, np.random.default_rng(6)
@@ -110,6 +113,7 @@ def test_probabilities_are_weighted_means_and_scores_take_a_stack(stacked, parts
     assert found == (np.abs(pit - 0.5) <= 0.45).mean()
 
 
+@pytest.mark.long
 def test_fits_that_see_other_cells_have_no_probabilities_together():
     counts = np.random.default_rng(8).poisson(3.0, (6, 6))
     data = cv.PrivatizedCounts(counts, 0.3)
@@ -125,6 +129,7 @@ def passed(stack, shape, X):
     return np.stack([np.add(*stack.count_probabilities(np.full(shape, y), X)) for y in range(25)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("given", [True, False])
 def test_count_intervals_are_those_of_the_weighted_laws(stacked, parts, given):
     X = parts[0] if given else None
@@ -147,6 +152,7 @@ def test_count_intervals_are_those_of_the_weighted_laws(stacked, parts, given):
         mixed.count_intervals(X, 1.5)
 
 
+@pytest.mark.long
 def test_count_intervals_of_pairs_are_the_same_on_both_sides():
     upper = np.triu(np.random.default_rng(3).poisson(3.0, (8, 8)), 1)
     data = cv.PrivatizedCounts(upper + upper.T, 0.5)
@@ -168,6 +174,7 @@ def test_count_intervals_of_pairs_are_the_same_on_both_sides():
             ask()
 
 
+@pytest.mark.long
 def test_count_intervals_go_by_cells_whatever_fits_call_them():
     counts = np.random.default_rng(5).poisson(2.0, (6, 5))
     labelled = cv.PrivatizedCounts(counts, 0.4, column_labels=WORDS[:5])
@@ -201,6 +208,7 @@ class Known:
         return below, self.reached[counts[cells]] - below
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rounding", "median"), [(0.0, 1), (1e-15, 1), (1e-9, 2)])
 def test_a_level_that_the_mixed_law_just_reaches_is_reached(rounding, median):
     fits = Known(0.3, 0.4, 0.3), Known(0.1, 0.2 - 2 * rounding, 0.1 + 2 * rounding, 0.6)
@@ -208,6 +216,7 @@ def test_a_level_that_the_mixed_law_just_reaches_is_reached(rounding, median):
     assert found["median"].item() == median
 
 
+@pytest.mark.long
 def test_totals_are_those_of_the_weighted_draws(stacked, parts, monkeypatch):
     training, _ = parts
     alone = Stack(stacked.fits, stacked.names, np.array([0.0, 1.0, 0.0]), stacked.scores)
@@ -233,6 +242,7 @@ def test_totals_are_those_of_the_weighted_draws(stacked, parts, monkeypatch):
     assert mixed.totals(training)[2:] == (2.0, 1.0, 3.0)
 
 
+@pytest.mark.long
 def test_simulated_releases_come_from_fits_by_weight(stacked):
     found = stacked.predict_reports(40, np.random.default_rng(1))
     assert found.dims == ("release", "doc", "word")
@@ -246,6 +256,7 @@ def test_simulated_releases_come_from_fits_by_weight(stacked):
     ).all()
 
 
+@pytest.mark.long
 def test_topics_have_the_weight_of_the_chains_that_have_them(stacked):
     table = stacked.topics(4)
     assert table.columns[:2].tolist() == ["topic", "support"]
@@ -260,6 +271,7 @@ def test_topics_have_the_weight_of_the_chains_that_have_them(stacked):
     np.testing.assert_allclose(alone.topics(1)["support"], stacked.fits[1].topics(1)["support"])
 
 
+@pytest.mark.long
 def test_methods_without_calibrated_intervals_have_weights_and_no_intervals(parts):
     point = quietly(cv.TopicModel(2, method="em", max_iter=5, seed=1, threads=1, progress=False), parts[0])
     sampled = quietly(cv.TopicModel(2, **QUICK), parts[0])
@@ -272,6 +284,7 @@ def test_methods_without_calibrated_intervals_have_weights_and_no_intervals(part
     assert found.totals(parts[0]).upper is None
 
 
+@pytest.mark.long
 def test_what_cannot_be_stacked_is_refused(stacked, parts):
     (training, held_out), one, two = parts, stacked.fits[0], stacked.fits[1]
     rows, columns = np.nonzero(np.ones(held_out.shape, dtype=bool))
@@ -299,6 +312,7 @@ def test_what_cannot_be_stacked_is_refused(stacked, parts):
         stacked.predict_counts(1, 7)
 
 
+@pytest.mark.long
 def test_fits_with_other_labels_or_another_noise_are_refused(stacked, parts):
     training, _ = parts
     counts = np.random.default_rng(2).poisson(2.0, training.shape)
@@ -314,6 +328,7 @@ def test_fits_with_other_labels_or_another_noise_are_refused(stacked, parts):
         cv.stack([weaker, other], counts)
 
 
+@pytest.mark.long
 def test_families_that_list_other_axes_or_see_other_cells_are_refused_by_name():
     counts = np.random.default_rng(3).poisson(2.0, (6, 6))
     data = cv.PrivatizedCounts(np.triu(counts, 1), 0.4)
@@ -327,3 +342,54 @@ def test_families_that_list_other_axes_or_see_other_cells_are_refused_by_name():
     pairs = quietly(cv.BlockModel(2, directed=False, **QUICK), data)
     with pytest.raises(ValueError, match="cells must choose cells that every fit sees, got numbers"):
         cv.stack([topics, pairs], data).log_predictive(data)
+
+
+REPORTS = np.random.default_rng(1).integers(-2, 4, (9, 7))
+MASK = np.random.default_rng(2).random((9, 7)) < 0.2
+
+
+def seen(observed):
+    rows, columns = seen_cells(observed)
+    found = np.zeros(observed.shape, dtype=bool)
+    found[rows, columns] = True
+    return found
+
+
+def test_every_cell_that_was_seen_is_in_one_part():
+    data = cv.PrivatizedCounts(REPORTS, 0.5, MASK)
+    training, held_out = hold_out(data, 0.25, seed=3)
+    np.testing.assert_array_equal(seen(training) ^ seen(held_out), ~MASK)
+    assert not (seen(training) & seen(held_out)).any()
+    assert seen(held_out).sum() == round(0.25 * (~MASK).sum())
+    rows, columns = np.nonzero(seen(held_out))
+    np.testing.assert_array_equal(held_out.cells(rows, columns)[0], np.maximum(REPORTS, 0)[rows, columns])
+    again = hold_out(data, 0.25, seed=3)[1]
+    np.testing.assert_array_equal(seen(again), seen(held_out))
+    assert (seen(hold_out(data, 0.25, seed=4)[1]) != seen(held_out)).any()
+
+
+def test_pairs_of_actors_stay_together():
+    counts = np.triu(np.random.default_rng(4).integers(0, 5, (8, 8)), 1)
+    training, held_out = hold_out(cv.PrivatizedCounts(counts + counts.T, 0.5), 0.3, seed=1)
+    for part in (training, held_out):
+        np.testing.assert_array_equal(seen(part), seen(part).T)
+    release = cv.privatize(counts, cv.PrivacyLevel(1, 1), directed=False)
+    training, held_out = hold_out(release, 0.3, seed=1)
+    assert not np.tril(seen(training) | seen(held_out), -1).any()
+    assert seen(held_out).any()
+
+
+@pytest.mark.parametrize("share", [0.0, 1.0, True, "half", 0.001, 0.999])
+def test_a_share_that_leaves_a_part_empty_is_refused(share):
+    with pytest.raises(ValueError, match=r"share must"):
+        hold_out(cv.PrivatizedCounts(REPORTS, 0.5), share, seed=1)
+
+
+def test_other_data_are_refused(monkeypatch):
+    with pytest.raises(TypeError, match="must carry its noise level"):
+        hold_out(REPORTS)
+    with pytest.raises(ValueError, match="seed must be a whole number"):
+        hold_out(cv.PrivatizedCounts(REPORTS, 0.5), seed=-1)
+    monkeypatch.setattr(stack, "MAX_CELLS", 60)
+    with pytest.raises(ValueError, match="at most 60 cells, got 9 x 7"):
+        hold_out(cv.PrivatizedCounts(REPORTS, 0.5))

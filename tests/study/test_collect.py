@@ -221,7 +221,7 @@ def test_a_failure_leaves_nothing_behind(here, monkeypatch):
 def test_memory_does_not_grow_with_the_counts(here, monkeypatch):
     """Ten times the reports, the same memory but for tokens, names and lengths."""
     monkeypatch.setattr("countveil.study.collect._PIECE", 4096)
-    monkeypatch.setattr("countveil.privacy._seal._PIECE", 4096)
+    monkeypatch.setattr("countveil.privacy._archive._PIECE", 4096)
     wide = planned(axes=[("word", [f"w{i}" for i in range(1000)])])
     for i in range(100):
         put(here, f"{i:03}", made(i, LEVELS[1], wide), wide)

@@ -12,7 +12,7 @@ from countveil.cli.results import Result, with_result
 from countveil.privacy.study import Study, load
 
 if TYPE_CHECKING:
-    from countveil.planning.protected import Protection
+    from countveil.planning.simulate import Protection
     from countveil.planning.truths import Source
 
 DEFAULT_LEVELS = ("1:1", "1:2", "1:3")

@@ -89,9 +89,8 @@ def receive_reports(
         ) from None
     from countveil.study.receive import path_of
     from countveil.study.receive.limits import Limits
-    from countveil.study.receive.live import log_sparingly, shown
     from countveil.study.receive.store import Store, name_of, size
-    from countveil.study.receive.tally import Tally
+    from countveil.study.receive.tally import Tally, log_sparingly, shown
 
     proxies = read_proxies(trusted_proxy)
     asked = load(study)

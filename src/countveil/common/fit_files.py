@@ -20,7 +20,7 @@ import numpy as np
 
 from countveil.common import fit_process
 from countveil.common.hdf5 import Checked, pieces
-from countveil.privacy import _seal
+from countveil.privacy import _archive
 from countveil.privacy._sizes import SMALL
 
 FACTS: Mapping[str, type | tuple[type, ...]] = {
@@ -58,7 +58,7 @@ class FitFileError(ValueError):
 def seal(path: str | os.PathLike[str]) -> None:
     """Seals a file that was just written."""
     with open(path, "rb+") as file:
-        file.write(_seal.seal(file, file.seek(0, os.SEEK_END)))
+        file.write(_archive.seal(file, file.seek(0, os.SEEK_END)))
 
 
 def check(path: str | os.PathLike[str]) -> str:
@@ -107,7 +107,7 @@ def _reading(descriptor: int) -> BinaryIO:
 def _sealed(descriptor: int, path: str | os.PathLike[str]) -> bytes:
     """The seal of an open file; refuses one that does not hold."""
     with faults(path), _reading(descriptor) as file:
-        rule = _seal.broken(file, "fit")
+        rule = _archive.broken(file, "fit")
         if rule is not None and "got none" in rule:
             rule += "; a fit of a version without seals has to be made again from its release and seed"
         if rule is not None:
@@ -115,7 +115,7 @@ def _sealed(descriptor: int, path: str | os.PathLike[str]) -> bytes:
         file.seek(0)
         if file.read(2) == b"PK":
             _refuse("must be a fit, got a release or another archive: countveil fit makes a fit of a release")
-        file.seek(-_seal.LENGTH, os.SEEK_END)
+        file.seek(-_archive.SEAL_LENGTH, os.SEEK_END)
         return file.read()
 
 

@@ -422,6 +422,9 @@ _READERS: dict[str, Callable[..., CountTable]] = {
 WIDTH_NOT_STATED = ".dat", ".ldac", ".svmlight", ".libsvm", ".svm"
 
 
+# Sparse matrices from text files: LDA-C, SVMlight, CLUTO and lists of coordinates.
+#
+# Counts are private: no message here shows one.
 def load_lda_c(path: Path) -> sp.csr_array:
     """Documents by words as LDA-C writes them: ``n word:count ...`` in each line, words numbered from 0.
 

@@ -15,7 +15,7 @@ from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.data.reports import observations_of
 from countveil.laws.noise import NOISES
 from countveil.privacy import Release
-from countveil.privacy._seal import seal_at_end
+from countveil.privacy._archive import seal_at_end
 
 
 class ReleaseFiles:

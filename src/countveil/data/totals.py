@@ -396,6 +396,14 @@ def check_possible(low: Any, high: Any, value: Any, needed: Any = True) -> None:
         raise ValueError(f"total {g} must be {possible}, as its reports say, got {value[g]}")
 
 
+# Totals that overlap, exact or reported: which cells can move together, and counts that all of them allow.
+#
+# Two sides hold nested families each: counties and states on one, ages on the other. A cell joins the finest
+# total that it is in on each side, or what is outside of all; a total that may vary joins the next coarser
+# one. Counts within bounds are then flows in a graph (Edmonds 1970: two nested families are totally
+# unimodular): whole ones meet all totals if any do (``kernels.flows``), and cycles lead from any counts to
+# any others (``kernels.overlapping``). Families that fit on no side must be reports that any sum can have.
+
 Whole = NDArray[np.int64]
 
 

@@ -1,15 +1,27 @@
 """How good a fit is: errors and scores of rates, calibration, quality of topics, alignment of components."""
 
-from countveil.evaluation.alignment import align_draws, match_topics, topic_error
 from countveil.evaluation.calibration import (
     coverage,
     coverage_of_reports,
     randomised_pit,
     randomised_pit_of_reports,
 )
-from countveil.evaluation.errors import log_score, mean_absolute_error, poisson_divergence
-from countveil.evaluation.predictive import predictive_log_score
-from countveil.evaluation.topics import npmi, npmi_by_topic, relevant_words, umass, umass_by_topic
+from countveil.evaluation.errors import (
+    log_score,
+    mean_absolute_error,
+    poisson_divergence,
+    predictive_log_score,
+)
+from countveil.evaluation.topics import (
+    align_draws,
+    match_topics,
+    npmi,
+    npmi_by_topic,
+    relevant_words,
+    topic_error,
+    umass,
+    umass_by_topic,
+)
 
 __all__ = [
     "align_draws",

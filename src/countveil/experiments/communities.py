@@ -16,13 +16,12 @@ from rich import box
 from rich.table import Table
 from sklearn.exceptions import ConvergenceWarning
 
-from countveil.common.console import console, error_console
+from countveil.common.console import ProgressWatcher, console, error_console
 from countveil.common.extras import install
 from countveil.common.files import replacing, write_csv
-from countveil.common.watcher import ProgressWatcher
 from countveil.data.networks import graph_counts, privatize_graph
 from countveil.data.observations import ExactCounts, NaiveCounts
-from countveil.experiments.heatmaps import save_heatmaps
+from countveil.experiments.figures import save_heatmaps
 from countveil.fit import BlockModel
 from countveil.fit.base import check_whole
 from countveil.inference.starts.alternating import least_squares

@@ -15,10 +15,10 @@ import numpy as np
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
-from countveil.common.watcher import Watcher
+from countveil.common.console import Watcher
 from countveil.engines.blas import one_blas_thread
 from countveil.evaluation import npmi, relevant_words
-from countveil.experiments.reuters import Corpus
+from countveil.experiments.corpora import Corpus
 from countveil.fit import TopicModel
 from countveil.inference.diagnostics import FitWarning
 from countveil.planning.contenders import (

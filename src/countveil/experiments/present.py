@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from countveil.common.console import console, error_console
+from countveil.common.console import ProgressWatcher, console, error_console
 from countveil.common.files import replacing, write_csv
-from countveil.common.watcher import ProgressWatcher
-from countveil.experiments import reuters
+from countveil.experiments import corpora
+from countveil.experiments.corpora import Corpus
 from countveil.experiments.demo import Plan, Study, run
 from countveil.experiments.exhibits import (
     notes,
@@ -13,11 +13,10 @@ from countveil.experiments.exhibits import (
     summary,
     topics_table,
     verdict_lines,
+    verdicts,
     words_table,
 )
-from countveil.experiments.figure import save_figure
-from countveil.experiments.reuters import Corpus
-from countveil.experiments.verdicts import verdicts
+from countveil.experiments.figures import save_figure
 from countveil.planning.contenders import LEAST_SQUARES, NAIVE, OURS
 
 
@@ -29,7 +28,7 @@ def present(plan: Plan, output: Path, corpus: Corpus | None = None) -> Study:
         ValueError: as ``demo.run``.
         OSError: ``output`` cannot be written to.
     """
-    corpus = reuters.load_reuters() if corpus is None else corpus
+    corpus = corpora.load_reuters() if corpus is None else corpus
     output.mkdir(parents=True, exist_ok=True)
     with ProgressWatcher(error_console()) as watcher:
         study = run(corpus, plan, watcher)

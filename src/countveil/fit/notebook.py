@@ -6,7 +6,7 @@ import numpy as np
 
 from countveil.inference.posterior import noise_of
 from countveil.laws.noise import Noise
-from countveil.privacy._html import card
+from countveil.privacy._text import card
 
 if TYPE_CHECKING:
     from countveil.fit.base import FactorizationEstimator

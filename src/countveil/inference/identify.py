@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from countveil.common.fit_files import LEAST_RATE
-from countveil.evaluation.alignment import align_draws
+from countveil.evaluation.topics import align_draws
 from countveil.inference.draws import Draws
 from countveil.models.factorization import Factorization
 from countveil.models.layout import absorber, latent_groups, n_anchored, normalised, pinned

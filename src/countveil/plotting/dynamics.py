@@ -1,13 +1,14 @@
-"""Components over time, and the steps to come."""
+"""Components and topics over time, and the steps to come."""
 
 from collections.abc import Iterable
+from textwrap import fill
 from typing import Any
 
 import numpy as np
 
 from countveil.plotting import style
-from countveil.plotting.factors import chosen, said_of_intervals
-from countveil.plotting.fits import Fit
+from countveil.plotting.factors import called, chosen, said_of_intervals
+from countveil.plotting.style import Fit
 
 MAX_TICKS = 12
 
@@ -53,3 +54,71 @@ def name_steps(ax: Any, names: list[Any]) -> None:
     places = np.unique(np.linspace(0, len(names) - 1, min(len(names), MAX_TICKS)).astype(int))
     ax.set_xticks(places, [style.plain(names[p]) for p in places], fontsize=8, rotation=45, ha="right")
     ax.set_xlim(0, max(len(names) - 1, 1))
+
+
+COLUMNS = 3  # of panels
+LETTERS = 26  # of a label beside a panel
+
+
+def prevalence_over(fit: Any, which: Iterable[int] | None = None, interval: float = 0.9) -> Any:
+    """Each topic's expected share of a document over time, as a curve with a band in a panel of its own.
+
+    Shares are those of ``fit.prevalence_over``, whose rules hold; all panels have one scale. Titles say
+    the first and the last share, and whether the topic rises or falls: where the intervals of both do not overlap. A
+    fit whose intervals are not calibrated is drawn without bands. Returns the axes, an array of them.
+
+    Args:
+        fit: a ``TopicModel`` that was fitted with dates of the documents (``time=``).
+        which: numbers of the topics; by default all.
+        interval: probability of the bands.
+
+    Raises:
+        TypeError: a fit of something else than topics.
+        ValueError: a fit without dates, an unknown topic, or an interval out of range.
+    """
+    if not hasattr(fit, "prevalence_over"):
+        raise TypeError(f"fit must be a TopicModel, got {type(fit).__name__}")
+    table, names = fit.prevalence_over(interval), fit.names_of()
+    known = table["topic"].unique().tolist()
+    wanted = known if which is None else chosen(known, which)
+    columns = min(COLUMNS, len(wanted))
+    n_rows = -(-len(wanted) // columns)
+    whole = style.axes_for(None, 2.6 * columns + 0.6, 1.9 * n_rows + 0.5)
+    figure = whole.figure
+    whole.remove()
+    axes = figure.subplots(n_rows, columns, sharex=True, sharey=True, squeeze=False)
+    for k, ax in zip(wanted, axes.flat, strict=False):
+        rows = table[table["topic"] == k]
+        draw_panel(ax, rows)
+        ax.set_title(style.plain(called("topic", k, names)) + change(rows), fontsize=9, wrap=True)
+    for ax in axes.flat[len(wanted) :]:
+        ax.set_visible(False)
+    label = fill(f"expected share{said_of_intervals(fit, interval)}", LETTERS * n_rows)
+    figure.supylabel(label, fontsize=9)
+    return axes
+
+
+def draw_panel(ax: Any, rows: Any) -> None:
+    """The curve of one topic, and its band if there is one."""
+    x = np.arange(len(rows))
+    ax.plot(x, rows["estimate"], color=style.BLUE, linewidth=1.6)
+    if "lower" in rows:
+        ax.fill_between(x, rows["lower"], rows["upper"], color=style.BLUE, alpha=0.2, linewidth=0)
+    names = rows["time"].tolist()
+    places = np.unique(np.linspace(0, len(names) - 1, min(len(names), MAX_TICKS // 2)).astype(int))
+    ax.set_xticks(places, [style.plain(str(names[p])) for p in places], fontsize=8, rotation=45, ha="right")
+    ax.set_xlim(0, len(names) - 1)
+    ax.set_ylim(bottom=0.0)
+    ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}%")
+    style.tidy(ax)
+
+
+def change(rows: Any) -> str:
+    """The first share and the last, and which way it goes where their intervals do not overlap: rest of a title."""
+    first, last = rows.iloc[0], rows.iloc[-1]
+    verb = ""
+    if "lower" in rows and last["lower"] > first["upper"]:
+        verb = " rises:"
+    elif "lower" in rows and last["upper"] < first["lower"]:
+        verb = " falls:"
+    return f"{verb or ':'} {100 * first['estimate']:.0f}% to {100 * last['estimate']:.0f}%"

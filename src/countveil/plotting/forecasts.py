@@ -8,7 +8,7 @@ import numpy as np
 from countveil.plotting import style
 from countveil.plotting.dynamics import name_steps
 from countveil.plotting.factors import said_of_intervals
-from countveil.plotting.fits import Fit
+from countveil.plotting.style import Fit
 
 BANDS = 0.9, 0.5  # probabilities of a fan's intervals, the wider first
 SHADES = 0.18, 0.35

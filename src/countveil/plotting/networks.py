@@ -7,7 +7,7 @@ import numpy as np
 from countveil.common.extras import install
 from countveil.plotting import style
 from countveil.plotting.factors import called
-from countveil.plotting.fits import Fit, Network
+from countveil.plotting.style import Fit, Network
 
 LAYOUTS = ("spring", "circle")
 MAX_NAMES = 90  # in a figure, so that they can be read

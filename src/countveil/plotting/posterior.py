@@ -10,7 +10,7 @@ from countveil.data.totals import refuse_totals
 from countveil.inference.predict import laws_of_counts
 from countveil.laws.counts.given_reports import Cells, CountsGivenReports
 from countveil.plotting import style
-from countveil.plotting.fits import Fit
+from countveil.plotting.style import Fit
 
 MAX_DRAWS = 200  # averaged for a cell's law: more are smoother and slower
 TITLES = {

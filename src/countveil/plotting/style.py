@@ -73,3 +73,10 @@ def plain(label: object, most: int = 28) -> str:
 def missing() -> ModuleNotFoundError:
     """What to say where matplotlib is missing."""
     return ModuleNotFoundError(f"the figure needs matplotlib, which is missing: {install('plots')}")
+
+
+Fit = Any
+"""A fitted model (``fit.base.FactorizationEstimator``)."""
+
+Network = Any
+"""Communities of actors and what they send each other (``fit.networks.Network``)."""

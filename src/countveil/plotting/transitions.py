@@ -9,7 +9,7 @@ import pandas as pd
 from countveil.inference.matching import STABLE
 from countveil.plotting import style
 from countveil.plotting.factors import called, chosen
-from countveil.plotting.fits import Fit
+from countveil.plotting.style import Fit
 
 MOST = 8  # components that a graph shows unless it is told which
 TOP = 3  # things that a component is labelled with

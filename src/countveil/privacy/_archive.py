@@ -1,8 +1,9 @@
 """One file, many members: a zip that np.load can read, written atomically and sealed with its own hash.
 
-The zip's comment is its seal (``_seal``).
+The zip's comment is its seal.
 """
 
+import hashlib
 import io
 import os
 import re
@@ -15,7 +16,6 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from countveil.privacy import _seal
 from countveil.privacy._sizes import packed_otherwise, too_much
 from countveil.privacy.errors import ReleaseError
 
@@ -78,9 +78,9 @@ def _put_together(file: BinaryIO, members: Mapping[str, bytes | Streamed], metho
             with archive.open(info, "w") as member:
                 for piece in content.pieces if isinstance(content, Streamed) else (content,):
                     member.write(piece)
-        archive.comment = b" " * _seal.LENGTH
-    size = file.seek(0, os.SEEK_END) - _seal.LENGTH
-    found = _seal.seal(file, size)
+        archive.comment = b" " * SEAL_LENGTH
+    size = file.seek(0, os.SEEK_END) - SEAL_LENGTH
+    found = seal(file, size)
     file.seek(size)
     file.write(found)
 
@@ -151,7 +151,7 @@ class Reader:
     def __init__(self, path: str | os.PathLike[str], content: bytes | None = None) -> None:
         self.path = os.fspath(path)
         with open(self.path, "rb") if content is None else io.BytesIO(content) as file:
-            rule = _seal.broken(file, "release")
+            rule = broken(file, "release")
             if rule is not None:
                 raise self.fault(rule)
             file.seek(0)
@@ -192,3 +192,42 @@ class Reader:
     def fault(self, rule: str) -> ReleaseError:
         """The error that says what is wrong with this file."""
         return ReleaseError(f"release file {self.path} {rule}")
+
+
+# The last bytes of a file: ``countveil-sha256:`` and the SHA-256 of every byte before.
+#
+# A flipped bit, a truncated file and appended bytes are refused. The seal detects damage and casual
+# tampering; it is not a signature: whoever rewrites a file on purpose can compute it again.
+
+PREFIX = b"countveil-sha256:"
+SEAL_LENGTH = len(PREFIX) + 64
+_PIECE = 1 << 20
+
+
+def seal(file: BinaryIO, size: int) -> bytes:
+    """The seal of the first ``size`` bytes of an open file."""
+    file.seek(0)
+    digest, left = hashlib.sha256(), size
+    while left > 0 and (piece := file.read(min(left, _PIECE))):
+        digest.update(piece)
+        left -= len(piece)
+    return PREFIX + digest.hexdigest().encode("ascii")
+
+
+def seal_at_end(path: str | os.PathLike[str]) -> bytes:
+    """The last bytes of a file, where its seal is; they are not compared with the others."""
+    with open(path, "rb") as file:
+        file.seek(max(0, file.seek(0, os.SEEK_END) - SEAL_LENGTH))
+        return file.read()
+
+
+def broken(file: BinaryIO, kind: str) -> str | None:
+    """The rule that an open file's seal breaks, if it does; ``kind`` says what the file should be."""
+    size = file.seek(0, os.SEEK_END) - SEAL_LENGTH
+    file.seek(max(0, size))
+    found = file.read(SEAL_LENGTH)
+    if not found.startswith(PREFIX):
+        return f"must end with its SHA-256 seal, got none: it is truncated, longer, or not a {kind}"
+    if found != seal(file, size):
+        return "must match its SHA-256 seal, got different bytes: it was damaged or changed"
+    return None

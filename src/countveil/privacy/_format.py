@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from countveil.privacy import _cells, _covariates, _exposure, _npy, _older, _totals, mechanisms
+from countveil.privacy import _cells, _covariates, _exposure, _npy, _totals, mechanisms
 from countveil.privacy._archive import Reader
 from countveil.privacy._cells import ByCell
 from countveil.privacy._covariates import RowCovariates
@@ -14,14 +14,15 @@ from countveil.privacy._exposure import ReleasedExposure
 from countveil.privacy._reports import Labels
 from countveil.privacy._waves import Waves
 from countveil.privacy.errors import ReleaseError
-from countveil.privacy.mechanisms import Mechanism
+from countveil.privacy.mechanisms import Mechanism, TwoSidedGeometric
 
 if TYPE_CHECKING:
     from countveil.privacy.release import Release
 
+
 FORMAT = "countveil-release"
 FORMAT_VERSION = 3
-"""``_older`` reads versions 1 and 2."""
+"""Versions 1 and 2 are read as well (``OLDER_VERSIONS``)."""
 CELLS_VERSION = 4
 """Of files that say something cell by cell, a mask or mechanisms: alone, so that older readers read all others."""
 TOTALS_VERSION = 5
@@ -267,13 +268,13 @@ def _row_covariates(reader: Reader, meta: dict[str, Any]) -> RowCovariates | Non
 
 def _read_arrays(reader: Reader, meta: dict[str, Any]) -> dict[str, Any]:
     """The flat values of every array that belongs in the file, which holds nothing else."""
-    older = meta["format_version"] in _older.VERSIONS
+    older = meta["format_version"] in OLDER_VERSIONS
     shapes = array_shapes(meta)
-    stored = {name: _older.MEMBERS.get(name, name) if older else name for name in shapes}
+    stored = {name: OLDER_MEMBERS.get(name, name) if older else name for name in shapes}
     wanted = {META, *(f"{name}.npy" for name in stored.values())}
     if reader.names != wanted:
         raise reader.fault(f"must hold {sorted(wanted)}, got {sorted(reader.names)[:8]}")
-    widths = _older.widths(meta["format_version"]) if older else _npy.WIDTHS
+    widths = older_widths(meta["format_version"]) if older else _npy.WIDTHS
     values = {}
     for name, shape in shapes.items():
         member = stored[name]
@@ -305,12 +306,12 @@ def _read_meta(reader: Reader) -> dict[str, Any]:
     version = meta["format_version"]
     if meta["format"] != FORMAT:
         raise reader.fault(f"must have format {FORMAT!r}, got {ascii(meta['format'])[:40]}")
-    if type(version) is not int or version not in (*_older.VERSIONS, *_OPTIONAL_OF):
+    if type(version) is not int or version not in (*OLDER_VERSIONS, *_OPTIONAL_OF):
         raise reader.fault(
             f"must have a format_version from 1 to {EXPOSURE_VERSION}, got {ascii(version)[:40]}"
         )
-    keys = _older.KEYS
-    if version not in _older.VERSIONS:
+    keys = OLDER_KEYS
+    if version not in OLDER_VERSIONS:
         keys = _KEYS | {name: kind for name, kind in _OPTIONAL_OF[version].items() if name in meta}
     if set(meta) != set(keys):
         raise reader.fault(f"must describe itself with the keys {sorted(keys)}, got others")
@@ -319,7 +320,7 @@ def _read_meta(reader: Reader) -> dict[str, Any]:
             raise reader.fault(f"must have {key} of type {kind.__name__}, got {type(meta[key]).__name__}")
     if not unchanged:
         raise reader.fault("must hold its description as canonical JSON, got another spelling")
-    meta = _older.upgraded(meta, reader.fault) if version in _older.VERSIONS else meta
+    meta = upgraded(meta, reader.fault) if version in OLDER_VERSIONS else meta
     _check_meta(meta, reader.fault)
     return meta
 
@@ -421,3 +422,47 @@ def _reports(reader: Reader, meta: dict[str, Any], values: dict[str, Any]) -> An
         if data.min() <= 0:
             raise reader.fault("must store positive reports only, got one that is not")
     return sparse.csr_array((data, indices, indptr), shape=shape)
+
+
+OLDER_VERSIONS = (1, 2)
+OLDER_KEYS = {
+    "format": str,
+    "format_version": int,
+    "mechanism": str,
+    "mechanism_version": int,
+    "layout": str,
+    "shape": list,
+    "stored": int,
+    "truncated": bool,
+    "simulated": bool,
+    "levels": list,
+    "level_per_row": bool,
+    "labels": list,
+    "schema_hash": str,
+}
+OLDER_MEMBERS = {"mechanism_of_row": "level_of_row"}
+"""The older names of arrays that were renamed, by the names they have now."""
+
+
+def older_widths(version: int) -> tuple[int, ...]:
+    """How many bytes the numbers of an array may have."""
+    return (8,) if version == 1 else _npy.WIDTHS
+
+
+# Older versions of the release file, whose description is turned into that of version 3.
+#
+# They have only two-sided geometric noise, and state its levels. In version 1 every array has 64 bits.
+def upgraded(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> dict[str, Any]:
+    """The description in the words of version 3; raises ``fault`` for another mechanism or a malformed level."""
+    if meta["mechanism"] != TwoSidedGeometric.name:
+        raise fault(f"must have mechanism {TwoSidedGeometric.name!r}, got {ascii(meta['mechanism'])[:40]}")
+    levels = meta["levels"]
+    if not all(isinstance(level, dict) and set(level) == {"epsilon", "precision"} for level in levels):
+        raise fault("must give every level as epsilon and precision, got something else")
+    entries = [
+        {"name": meta["mechanism"], "version": meta["mechanism_version"], "parameters": level}
+        for level in levels
+    ]
+    replaced = {"mechanism", "mechanism_version", "levels", "level_per_row"}
+    kept = {key: value for key, value in meta.items() if key not in replaced}
+    return kept | {"mechanisms": entries, "mechanism_per_row": meta["level_per_row"]}

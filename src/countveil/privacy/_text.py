@@ -1,6 +1,8 @@
 """Text that others wrote, as a terminal and a spreadsheet may have it: the one place where it is made harmless."""
 
 import re
+from collections.abc import Sequence
+from html import escape
 
 FORMULA = ("=", "+", "-", "@", "\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH PLUS SIGN}",
            "\N{FULLWIDTH HYPHEN-MINUS}", "\N{FULLWIDTH COMMERCIAL AT}")  # fmt: skip
@@ -27,3 +29,14 @@ def cell(text: str) -> str:
     shown = plain(text)
     risky = shown.lstrip().startswith(FORMULA) or text.startswith(("\t", "\r", "\n"))
     return ("'" if risky else "") + _NEXT_CELL.sub(r"\1'", shown)
+
+
+def card(title: str, rows: Sequence[tuple[str, str]], note: str = "") -> str:
+    """HTML of a heading, a table of names and values, and a note below, with hardly any style."""
+    body = "".join(
+        f'<tr><th scope="row" style="text-align:left">{escape(name)}</th>'
+        f'<td style="text-align:left">{escape(value)}</td></tr>'
+        for name, value in rows
+    )
+    below = f'<p style="max-width:46em">{escape(note)}</p>' if note else ""
+    return f"<div><strong>{escape(title)}</strong><table><tbody>{body}</tbody></table>{below}</div>"

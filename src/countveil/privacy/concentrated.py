@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from countveil.privacy import gaussian_noise, promise_of_rho
-from countveil.privacy._html import card
+from countveil.privacy._text import card
 from countveil.privacy.any_level import Level, check_times
 from countveil.privacy.exact import Exact, exact, positive, rounded_up, short
 from countveil.privacy.mechanisms import DiscreteGaussian

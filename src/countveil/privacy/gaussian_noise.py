@@ -24,7 +24,7 @@ from math import isqrt
 from numbers import Rational
 from typing import TYPE_CHECKING
 
-from countveil.privacy import _gaussian_survival
+from countveil.privacy import _survival
 from countveil.privacy.inversion import MAX_NOISE, TOO_LARGE, Entropy, Inversion, Table
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class GaussianSampler(Inversion):
     def __init__(self, variance: Fraction, entries: int = 2**15 - 1) -> None:
         self._variance = variance
         needed = isqrt(int(90 * variance)) + 2  # exp(-45) < 2^-64
-        self.head = Table(partial(_gaussian_survival.magnitude, variance, min(entries, needed)))
+        self.head = Table(partial(_survival.gaussian_magnitude, variance, min(entries, needed)))
 
     def beyond(self, entropy: Entropy) -> int:
         """One draw of |tau| - K given |tau| >= K."""

@@ -11,7 +11,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from countveil.privacy import noise, promise
-from countveil.privacy._html import card
+from countveil.privacy._text import card
 from countveil.privacy.any_level import Level, check_times
 from countveil.privacy.concentrated import ConcentratedLevel
 from countveil.privacy.exact import Exact, exact, positive, short

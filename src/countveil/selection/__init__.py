@@ -2,7 +2,6 @@
 
 from countveil.selection.compare import compare
 from countveil.selection.comparison import Comparison
-from countveil.selection.holding_out import hold_out
-from countveil.selection.stack import Stack, stack
+from countveil.selection.stack import Stack, hold_out, stack
 
 __all__ = ["Comparison", "Stack", "compare", "hold_out", "stack"]

@@ -13,6 +13,8 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from countveil.common.files import replacing
+from countveil.data.io import check_npz
 from countveil.data.matrices import check_integer
 from countveil.engines.blas import one_blas_thread
 from countveil.engines.opening import check_engine
@@ -25,10 +27,71 @@ from countveil.inference.folds import Cells, folds_of, is_mirrored
 from countveil.inference.mixture import halves
 from countveil.inference.predict import scores_of_draws
 from countveil.inference.progress import progress_bar
-from countveil.selection import saving
 from countveil.selection.candidates import Candidate, Model, candidates_of
 from countveil.selection.comparison import Comparison
-from countveil.selection.saving import Place, Scored
+
+FORMAT = 2
+
+
+class Scored(NamedTuple):
+    """What became of one fit: the score of every cell of its fold, or why there is none."""
+
+    scores: np.ndarray
+    seconds: float
+    failure: str = ""
+
+
+Place = tuple[int, int]  # of a fit: numbers of its model and of its fold
+
+
+def write(path: Path, mark: str, done: dict[Place, Scored]) -> None:
+    """Write all fits that did not fail, in one step."""
+    content: dict[str, Any] = {"format": np.array(FORMAT), "fingerprint": np.array(mark)}
+    for (model, fold), scored in done.items():
+        if not scored.failure:
+            content[f"scores_{model}_{fold}"] = scored.scores
+            content[f"seconds_{model}_{fold}"] = np.array(scored.seconds)
+    with replacing(path) as temporary, open(temporary, "wb") as file:
+        np.savez(file, **content)
+
+
+def read(path: Path, mark: str, sizes: dict[Place, int]) -> dict[Place, Scored]:
+    """The fits in a file that ``write`` wrote; ``sizes`` are the numbers of cells of all fits.
+
+    Raises:
+        ValueError: the file is not such a file, is damaged, or belongs to another comparison.
+    """
+    try:
+        check_npz(path)
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            content = {name: stored[name] for name in stored.files}
+        version, found = int(content["format"]), str(content["fingerprint"])
+        if version != FORMAT:
+            raise ValueError(f"format {version}, not {FORMAT}")
+    except Exception as error:
+        raise ValueError(
+            f"checkpoint {path} must be a file that compare wrote, got: {error!s:.300}"
+        ) from error
+    if found != mark:
+        raise ValueError(
+            f"checkpoint {path} must be of the same data, models and seed, got that of another comparison"
+        )
+    done = {}
+    for (model, fold), size in sizes.items():
+        scores = content.get(f"scores_{model}_{fold}")
+        if scores is None:
+            continue
+        seconds = content.get(f"seconds_{model}_{fold}", np.array(np.nan))
+        if (
+            scores.shape != (size,)
+            or scores.dtype != np.float64
+            or not np.isfinite(scores).all()
+            or seconds.shape
+        ):
+            raise ValueError(f"checkpoint {path} must hold the scores of whole folds, got others")
+        done[model, fold] = Scored(scores, float(seconds))
+    return done
+
 
 DRAWS, TUNE, THIN, CHAINS = 25, 100, 2, 2
 """Short fits, but not too short, nor of one chain: both favour few components, whose chains arrive sooner and differ
@@ -116,7 +179,7 @@ def compare(
     problem = problem_of(candidates_of(data, models, short, covariates), folds, settled)
     mark = "" if path is None else mark_of(problem, settled)
     sizes = {(m, f): problem.folds[f].size for m, f in problem.fits}
-    done = saving.read(path, mark, sizes) if path is not None and path.exists() else {}
+    done = read(path, mark, sizes) if path is not None and path.exists() else {}
 
     def save() -> None:
         if path is not None:
@@ -176,7 +239,7 @@ def checkpoint_path(checkpoint: str | os.PathLike[str] | None, resume: bool, see
 def keep(path: Path, mark: str, done: dict[Place, Scored]) -> None:
     """Write the checkpoint; one that cannot be written is told of by a warning, since the fits are worth more."""
     try:
-        saving.write(path, mark, done)
+        write(path, mark, done)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         warnings.warn(

@@ -10,7 +10,7 @@ import pandas as pd
 
 from countveil.inference.stacking import stacking_weights
 from countveil.plotting import differences
-from countveil.privacy._html import card
+from countveil.privacy._text import card
 
 LEVEL = 2.0  # standard errors: models within them of the best are level with it
 CELLS = 1000  # scores are given per this many

@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from countveil.privacy.mechanisms import DiscreteGaussian, from_json
-from countveil.study.audit.gaussian_law import GaussianLaw
+from countveil.study.audit.statistics import GaussianLaw
 
 KEPT = DiscreteGaussian.keeping(Fraction(1, 3))
 

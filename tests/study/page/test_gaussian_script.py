@@ -14,7 +14,7 @@ import pytest
 from countveil.privacy import PrivacyLevel, gaussian_noise, report, study
 from countveil.privacy.mechanisms import DiscreteGaussian
 from countveil.study.audit import statistics
-from countveil.study.audit.gaussian_law import GaussianLaw
+from countveil.study.audit.statistics import GaussianLaw
 from countveil.study.page import page
 from tests.study.page import browser as b
 from tests.study.page.offices import TEXT, planned

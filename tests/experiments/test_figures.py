@@ -1,7 +1,16 @@
+import sys
+
 import numpy as np
+import pytest
 from PIL import Image
 
-from countveil.experiments.heatmaps import compressed, expanded, save_heatmaps
+from countveil.experiments.figures import compressed, expanded, save_figure, save_heatmaps
+
+
+def test_without_matplotlib_the_error_says_what_to_install(watched, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[plots\]'"):
+        save_figure(watched[0].fits, tmp_path / "scores.png")
 
 
 def test_the_colour_scale_can_be_undone():
