@@ -17,8 +17,8 @@ import numpy as np
 
 import countveil as cv
 from countveil.data.simulation import simulate_release
-from countveil.fit.component_counts import component_counts
-from countveil.inference.mixture import unweighted
+from countveil.fit.component_tables import component_counts
+from countveil.inference.matching import unweighted
 from countveil.planning import Trend, plan_trend
 from countveil.privacy import PrivacyLevel
 

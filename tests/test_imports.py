@@ -253,7 +253,7 @@ def test_arrows_that_run_down_are_let_be(planted):
 
 
 def test_neighbours_do_not_import_each_other(planted):
-    root = planted({"planning/figure": "import countveil.report.page", "report/page": ""})
+    root = planted({"planning/present": "import countveil.report.page", "report/page": ""})
     assert ("countveil.planning.present", "countveil.report.page") in upwards(arrows(root))
 
 

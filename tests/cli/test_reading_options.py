@@ -95,9 +95,7 @@ def test_an_owner_privatizes_an_edge_list(with_networks):
     found = run("privatize", "edges.csv", "--network", *PRIVATIZED)
     assert "of a directed network" in found.stdout
     assert "name all actors by --vocabulary" in found.stderr
-    found = run(
-        "privatize", "edges.csv", "--network", "--vocabulary", "actors.txt", *PRIVATIZED
-    )
+    found = run("privatize", "edges.csv", "--network", "--vocabulary", "actors.txt", *PRIVATIZED)
     assert "warning" not in found.stderr.replace("hides", "")
     release = cv.Release.load("r.npz")
     assert release.directed is True

@@ -7,7 +7,8 @@ import pandas as pd
 import pytest
 
 import countveil as cv
-from countveil.inference.mixture import keep_weights, places
+from countveil.fit.documents import correlations
+from countveil.inference.matching import keep_weights, places
 
 SIZE, CHAINS, DRAWS = (9, 12), 4, 20
 WORDS = [f"w{v}" for v in range(SIZE[1])]
@@ -223,3 +224,22 @@ def test_numbers_that_are_labels_are_labels():
 def test_documents_are_a_sequence(planted, documents):
     with pytest.raises(TypeError, match="documents must be a sequence of labels or numbers"):
         planted.topic_shares(documents)
+
+
+def test_shares_that_do_not_vary_are_not_correlated():
+    shares = np.array([[[0.1, 0.1, 0.1], [0.2, 0.3, 0.4], [0.7, 0.7, 0.7]]])
+    for some in ([[shares]], [[shares[:, :, :1]], [shares[:, :, 1:]]]):
+        np.testing.assert_allclose(correlations(some)[0][0], np.diag([0.0, 1.0, 0.0]), atol=1e-12)
+
+
+def test_what_varies_by_rounding_alone_does_not_vary():
+    shares = np.array([[[0.1, np.nextafter(0.1, 1.0), 0.1, 0.1], [0.9, 0.2, 0.4, 0.3]]])
+    np.testing.assert_array_equal(correlations([[shares]])[0][0][0], [0.0, 0.0])
+
+
+def test_parts_make_the_correlations_of_the_whole():
+    shares = np.random.default_rng(1).dirichlet(np.ones(4), (3, 50)).transpose(0, 2, 1) + 100.0
+    for sizes in ([50], [1, 20, 29]):
+        parts = np.split(shares, np.cumsum(sizes)[:-1], axis=2)
+        (found,) = correlations([part] for part in parts)
+        np.testing.assert_allclose(found, [np.corrcoef(draw) for draw in shares], atol=1e-10)

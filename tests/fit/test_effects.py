@@ -7,7 +7,7 @@ import pytest
 import countveil as cv
 from countveil.fit import effects
 from countveil.fit.effects import MOST_ROWS, evenly_weighted, pairs_of, takes_as_levels
-from countveil.inference.mixture import keep_weights
+from countveil.inference.matching import keep_weights
 from tests.effects import FRAME, SHORT, counts, model, the_fit
 
 

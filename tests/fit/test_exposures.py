@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import countveil as cv
-from countveil.fit.component_counts import component_counts
+from countveil.fit.component_tables import component_counts
 from countveil.inference.predict import log_predictive
 from countveil.privacy.mechanisms import Suppression
 from countveil.selection import stack

@@ -12,7 +12,7 @@ from countveil import fit as models
 from countveil import plotting
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.effects import HasEffects
-from countveil.fit.over_time import HasPrevalenceOverTime
+from countveil.fit.topics import HasPrevalenceOverTime
 from countveil.inference.methods import METHODS
 from countveil.report import render
 from tests.chronicle import Chronicle

@@ -9,8 +9,7 @@ import pytest
 import countveil as cv
 from countveil.fit import merging
 from countveil.fit.effects import table_of
-from countveil.inference.matching import Matched
-from countveil.inference.mixture import keep_weights
+from countveil.inference.matching import Matched, keep_weights
 from countveil.report import naive
 from countveil.report.browse.gathered import gathered
 from countveil.report.checklist import checklist_of

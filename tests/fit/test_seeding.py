@@ -10,7 +10,7 @@ import xarray as xr
 from sklearn.base import clone
 
 import countveil as cv
-from countveil.fit.support import n_anchored_alike
+from countveil.fit.parts import n_anchored_alike
 from countveil.inference.methods import METHODS
 from countveil.models.priors import GammaPrior, LearnedShapePrior, RegressionPrior, SeededPrior
 from tests.joint import planted

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 import countveil as cv
 from countveil.evaluation import predictive_log_score
 from countveil.fit import weighting
-from countveil.inference.mixture import keep_weights, members_of
+from countveil.inference.matching import keep_weights, members_of
 from tests.joint import planted
 
 QUICK = {"chains": 3, "draws": 24, "tune": 10, "seed": 1, "threads": 1, "progress": False}

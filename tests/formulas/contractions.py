@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 from scipy import special, stats
 
-from countveil.inference.allocation import expected_counts
+from countveil.inference.factors import expected_counts
 from countveil.kernels.shared import sample_tilted_gamma
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior

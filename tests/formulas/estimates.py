@@ -12,8 +12,7 @@ from countveil.fit.totals import error_of
 from countveil.inference import cavi, em
 from countveil.inference.facts import facts_of
 from countveil.inference.starts.alternating import least_squares
-from countveil.inference.starts.annealing import scaled
-from countveil.inference.starts.embedding import explained_by
+from countveil.inference.starts.embedding import explained_by, scaled
 from countveil.inference.streams import Streams
 from countveil.kernels.grouping import anneal
 from countveil.kernels.start import multiply_rows

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import stats
 from scipy.optimize import minimize
 
-from countveil.inference.stacking import stacking_weights
+from countveil.inference.folds import stacking_weights
 from tests.formulas.brute import formula, same
 
 

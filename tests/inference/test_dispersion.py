@@ -6,16 +6,16 @@ from scipy import stats
 from scipy.special import expit
 
 import countveil as cv
+from countveil.data.observations import PrivatizedCounts
+from countveil.engines.threads import ThreadEngine
 from countveil.inference import dispersion
-from countveil.laws.counts import NegativeBinomial
+from countveil.laws.counts import NegativeBinomial, Poisson
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior
 from countveil.models.priors.gamma_chain import GammaChainPrior
 from countveil.models.priors.learned_shape import LearnedShapePrior
 from countveil.models.spec import axis_sizes, parse_spec
-from tests.joint import FALSE_ALARM, SERIAL, draw_factors, moderate_shapes, two_sided_geometric
-
-pytestmark = pytest.mark.long
+from tests.joint import FALSE_ALARM, SERIAL, draw_factors, moderate_shapes, small_model, two_sided_geometric
 
 SHAPE, ALPHA = (3, 2), 0.6
 STATES, ROUNDS = 400, 8
@@ -60,15 +60,18 @@ def p_values(axis, learned=True, move=dispersion.moved):
     return np.array([stats.ks_2samp(x, y).pvalue for x, y in zip(a.T[varies], b.T[varies], strict=True)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("axis", ["global", "column", "row"])
 def test_moves_leave_the_joint_law_as_it_is(axis):
     assert p_values(axis).min() > FALSE_ALARM
 
 
+@pytest.mark.long
 def test_moves_at_known_rates_of_the_factor_leave_it_too():
     assert p_values("global", learned=False).min() > FALSE_ALARM
 
 
+@pytest.mark.long
 def test_a_missing_jacobian_is_seen(monkeypatch):
     right = GammaPrior.resized
 
@@ -80,6 +83,7 @@ def test_a_missing_jacobian_is_seen(monkeypatch):
     assert p_values("global").min() < FALSE_ALARM
 
 
+@pytest.mark.long
 def test_missing_shapes_of_entries_are_seen(monkeypatch):
     right = dispersion.prior_sums
 
@@ -97,6 +101,7 @@ class Steps:
     shape, component_shape, symmetric, shared = (4, 2), (1, 2), False, False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("times", [0.3, 1.7])
 def test_priors_of_learned_size_know_how_their_density_changes(times, monkeypatch):
     moderate_shapes(monkeypatch)
@@ -132,6 +137,7 @@ def planted(rng, by_column):
     return rng.negative_binomial(mean * (1.0 - p) / p, 1.0 - p), p
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("by_column", [False, True])
 def test_intervals_under_wide_noise_cover(by_column):
     rng = np.random.default_rng(8)
@@ -146,6 +152,7 @@ def test_intervals_under_wide_noise_cover(by_column):
     assert 0.86 < covered.mean() < 0.95  # three standard errors; 0.3 where p sticks
 
 
+@pytest.mark.long
 def test_a_start_finds_p_by_column_from_the_reports():
     rng = np.random.default_rng(3)
     counts = rng.negative_binomial(5.0, [0.2, 0.9], (300, 2))
@@ -160,7 +167,56 @@ def test_a_start_finds_p_by_column_from_the_reports():
     np.testing.assert_allclose((theta @ phi.T * burst)[0], counts.mean(axis=0))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("shape", "sweeps"), [((20, 30), 4), ((64, 64), 5), ((300, 100), 10)])
 def test_moves_are_rarer_where_cells_are_many(shape, sweeps):
     data = cv.ExactCounts(np.ones(shape, dtype=int))
     assert dispersion.interval(data) == sweeps
+
+
+SIZE = (150, 7)
+ROWS = np.where(np.arange(150) % 3 == 0, 0.2, 0.6)
+LEVELS = {
+    "one": 0.4,
+    "by row": ROWS,
+    "by column": np.linspace(0.1, 0.5, 7)[None],
+    "by cell": ROWS[:, None] * np.ones(7),
+}
+
+
+class Shares(Poisson):
+    """Parameters that are the same for all cells, the cells of a row, or those of a column."""
+
+    def __init__(self, along):
+        self.parameter_axes = {"one": "all", "other": along}
+
+
+@pytest.mark.parametrize("levels", list(LEVELS))
+@pytest.mark.parametrize("along", ["all", "row", "column"])
+def test_rates_are_added_up_by_level_and_by_what_shares_parameters(levels, along):
+    rng = np.random.default_rng(4)
+    reports, mask = rng.integers(-2, 4, SIZE), rng.random(SIZE) < 0.2
+    factors = [rng.gamma(1.0, 1.0, (n, 2)) for n in SIZE]
+    data = PrivatizedCounts(reports, LEVELS[levels], mask)
+    model = small_model(SIZE)._replace(likelihood=Shares(along))
+    found = dispersion.unseen_rates(model, factors, data, SERIAL)
+    level = LEVELS[levels][:, None] if levels == "by row" else LEVELS[levels]
+    level, rates = np.broadcast_to(level, SIZE), factors[0] @ factors[1].T
+    cells = (reports <= 0) & ~mask
+    ratios = np.unique(level)
+    np.testing.assert_allclose(found.ratio, data.noise.ratio(ratios))
+    kept = np.stack([np.where(cells & (level == ratio), rates, 0.0) for ratio in ratios])
+    summed = {"all": (1, 2), "row": 2, "column": 1}[along]
+    expected = kept.sum(axis=summed).reshape(ratios.size, -1)
+    np.testing.assert_allclose(found.rate, expected, rtol=1e-11, atol=1e-13)
+    with ThreadEngine(2) as engine:
+        other = dispersion.unseen_rates(model, factors, data, engine)
+    np.testing.assert_array_equal(found.rate, other.rate)
+
+
+def test_a_stored_report_of_zero_is_not_seen():
+    data = PrivatizedCounts(np.array([[0, 2, 1]]), 0.4)
+    factors = [np.array([[1.0, 2.0]]), np.array([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]])]
+    assert dispersion.unseen_rates(small_model((1, 3)), factors, data, SERIAL).rate == [1.0]
+    data.reports = np.array([0, 1], dtype=np.int16)
+    assert dispersion.unseen_rates(small_model((1, 3)), factors, data, SERIAL).rate == [3.0]

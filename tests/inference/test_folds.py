@@ -3,10 +3,21 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from scipy import stats
+from scipy.special import logsumexp
 
 import countveil as cv
 from countveil.inference import folds
-from countveil.inference.folds import folds_of, is_mirrored
+from countveil.inference.folds import (
+    Cells,
+    cells_to_score,
+    folds_of,
+    is_mirrored,
+    log_mean_extrapolated,
+    scores_left_out,
+    stacking_weights,
+)
+from countveil.laws.counts import POISSON
 
 
 def reports(shape, seed=1):
@@ -72,3 +83,194 @@ def test_a_mirrored_matrix_is_known():
     assert is_mirrored(cv.PrivatizedCounts(upper + np.triu(values, 1).T, 0.5))
     assert not is_mirrored(cv.PrivatizedCounts(np.zeros((8, 8), dtype=int), 0.5))
     assert not is_mirrored(cv.PrivatizedCounts(reports((8, 7)), 0.5))
+
+
+ONE, TWO = np.zeros(4, dtype=int), np.array([0, 0, 1, 1])
+
+
+def many(scores):
+    """The log mean over many draws from those of halves (2, n, cells) of one chain, in the obvious way."""
+    halves = logsumexp(scores, axis=1) - np.log(scores.shape[1])
+    return 2.0 * (logsumexp(halves, axis=0) - np.log(2.0)) - halves.mean(axis=0)
+
+
+def test_what_is_extrapolated_stays_a_probability():
+    """A chain that has not arrived: its halves differ by far more than chance."""
+    drifting, later = np.log([[1e-3], [1e-2], [0.4], [0.5]]), np.array([False, False, True, True])
+    np.testing.assert_allclose(log_mean_extrapolated(iter(drifting), ONE, later, 1), np.log([0.5]))
+    apart = np.log([[0.5], [0.5], [0.01], [0.01]])  # two chains, of which eight would gain more than there is
+    later = np.array([False, True, False, True])
+    np.testing.assert_allclose(log_mean_extrapolated(iter(apart), TWO, later, 8), np.log([0.5]))
+    assert log_mean_extrapolated(iter(apart), TWO, later, 4) < np.log(0.5)
+
+
+def test_chains_that_have_not_arrived_pull_nothing_far_down():
+    """The halves of either chain differ by far more than chance: by (15.4) alone it would be above its largest draw."""
+    later = np.array([False, True, False, True])
+    for draws in ([0.5, 1e-6, 1e-6, 0.5], [0.001, 0.5, 0.5, 0.5]):
+        for n_chains in (4, 8):
+            found = log_mean_extrapolated(iter(np.log(draws)[:, None]), TWO, later, n_chains)
+            assert np.log(np.mean(draws)) - 0.7 < found < np.log(0.5) + 1e-12  # by log 2 at most
+
+
+def test_a_mean_over_few_draws_is_extrapolated_to_many():
+    """Where the mean over 20 is clearly too low: two chains, of draws that are alike."""
+    rng = np.random.default_rng(1)
+    cells, n_draws = 40_000, 10
+    noise = rng.normal(size=(2, n_draws, cells))
+    chains = np.empty_like(noise)
+    chains[:, 0] = noise[:, 0]
+    for s in range(1, n_draws):
+        chains[:, s] = 0.3 * chains[:, s - 1] + np.sqrt(1 - 0.09) * noise[:, s]
+    scores = 0.6 * chains.reshape(20, cells) - 2.0
+    plain = (logsumexp(scores, axis=0) - np.log(20)).mean()
+    numbers, later = np.repeat([0, 1], 10), np.tile(np.arange(10) >= 5, 2)
+    found = log_mean_extrapolated(iter(scores), numbers, later, 2).mean()
+    right = 0.18 - 2.0  # log of a lognormal mean
+    assert plain - right < -0.01
+    assert abs(found - right) < 0.25 * abs(plain - right)
+    halves = scores.reshape(2, 2, 5, cells).transpose(1, 0, 2, 3).reshape(2, 10, cells)
+    wanted = np.minimum(many(halves), scores.max(axis=0))
+    np.testing.assert_allclose(log_mean_extrapolated(iter(scores), numbers, later, 2), wanted)
+
+
+def test_what_cannot_be_extrapolated_is_the_plain_mean():
+    scores = np.random.default_rng(1).normal(size=(4, 3))
+    for late in (False, True):
+        half = np.full(4, late)
+        one = log_mean_extrapolated(iter(scores[:1]), ONE[:1], half[:1], 4)
+        np.testing.assert_array_equal(one, scores[0])
+        wanted = logsumexp(scores, axis=0) - np.log(4)
+        np.testing.assert_allclose(log_mean_extrapolated(iter(scores), ONE, half, 4), wanted)
+    impossible = np.array([[-np.inf, -np.inf], [-np.inf, -1.0]])  # in a half, or in all draws
+    later, wanted = np.array([False, True]), [-np.inf, -1.0 - np.log(2)]
+    for half in (later, ~later):
+        found = log_mean_extrapolated(iter(impossible), ONE[:2], half, 1)
+        np.testing.assert_allclose(found, wanted)
+    for chains in ([0, 1], [1, 0]):  # in a chain
+        found = log_mean_extrapolated(iter(impossible), np.array(chains), later, 4)
+        np.testing.assert_allclose(found, wanted)
+
+
+def test_few_chains_are_extrapolated_to_more():
+    """Chains in modes of their own, which draws do not leave."""
+    rng = np.random.default_rng(2)
+    cells, n_chains, n_draws = 40_000, 4, 20
+    modes = 0.5 * rng.normal(size=(n_chains, 1, cells))
+    scores = modes + 0.2 * rng.normal(size=(n_chains, n_draws, cells)) - 2.0
+    later = np.tile(np.arange(n_draws) >= n_draws // 2, n_chains)
+    numbers = np.repeat(np.arange(n_chains), n_draws)
+
+    def found(n, wanted):
+        some = slice(n * n_draws)
+        return log_mean_extrapolated(iter(scores[:n].reshape(-1, cells)), numbers[some], later[some], wanted)
+
+    two, four = (found(n, n).mean() for n in (2, 4))
+    assert four - two > 0.02
+    assert abs(found(2, 4).mean() - four) < 0.1 * (four - two)
+    largest = scores[:2].max(axis=1)
+    alone = [many(own.reshape(2, 10, cells)) for own in scores[:2]]
+    alone = np.minimum(alone, largest).mean(axis=0)
+    both = many(scores[:2].reshape(2, 2, 10, cells).transpose(1, 0, 2, 3).reshape(2, 20, cells))
+    both = np.minimum(both, largest.max(axis=0))
+    np.testing.assert_allclose(found(2, 2), both)
+    np.testing.assert_allclose(found(2, 1), alone)
+    wanted = both + 0.5 * (both - alone)
+    np.testing.assert_allclose(found(2, 4), np.minimum(wanted, largest.max(axis=0)))
+    np.testing.assert_array_equal(found(1, 4), found(1, 1))  # nothing to tell from
+
+
+def test_a_chain_counts_as_it_weighs():
+    """Three draws of one chain, and one of another, as stacked weights have it."""
+    scores, later = np.log([[0.1], [0.1], [0.1], [0.5]]), np.array([False, True, True, False])
+    found = log_mean_extrapolated(iter(scores), np.array([0, 0, 0, 1]), later, 4)
+    first, second = np.log([(0.1 + 0.5) / 2, 0.1])
+    whole = 2.0 * np.log(0.2) - 0.5 * (first + second)
+    alone = 0.75 * np.log(0.1) + 0.25 * np.log(0.5)
+    np.testing.assert_allclose(found, min(whole + 0.5 * (whole - alone), np.log(0.5)))
+
+
+RNG = np.random.default_rng(1)
+SCORES = np.log(RNG.dirichlet(np.full(5, 0.5), 300)[:, :4])
+
+
+def objective(weights):
+    return logsumexp(SCORES, axis=1, b=weights).mean()
+
+
+def test_no_other_weights_are_better():
+    found = stacking_weights(SCORES)
+    assert found.sum() == pytest.approx(1.0)
+    assert (found >= 0.0).all()
+    best = objective(found)
+    for near in (0.5, 0.1, 0.01):
+        for other in RNG.dirichlet(np.ones(4), 50):
+            assert objective((1.0 - near) * found + near * other) <= best + 1e-8
+
+
+def test_scores_of_any_size_and_of_one_chain_have_weights():
+    shifts = RNG.normal(scale=2000.0, size=(300, 1))
+    np.testing.assert_allclose(stacking_weights(SCORES + shifts), stacking_weights(SCORES), atol=1e-9)
+    assert stacking_weights(SCORES[:, :1]).tolist() == [1.0]
+    alike = np.repeat(SCORES[:, :1], 3, axis=1)
+    np.testing.assert_allclose(stacking_weights(alike), 1 / 3)
+    worse = np.stack([SCORES[:, 0], SCORES[:, 0] - 1.0], axis=1)
+    np.testing.assert_allclose(stacking_weights(worse), [1.0, 0.0], atol=1e-6)
+
+
+@pytest.mark.parametrize("bad", [np.empty((0, 2)), np.array([[0.0, -np.inf]]), np.array([[np.nan, 0.0]])])
+def test_scores_that_are_no_numbers_are_refused(bad):
+    with pytest.raises(ValueError, match="scores must be finite numbers of at least one cell"):
+        stacking_weights(bad)
+
+
+def data(mask=None):
+    reports = np.random.default_rng(2).integers(-2, 5, (6, 6))
+    return cv.PrivatizedCounts(reports, 0.4, mask)
+
+
+def draws(n=7):
+    rng = np.random.default_rng(4)
+    return [((rng.gamma(1.0, 1.0, (6, 2)), rng.gamma(1.0, 1.0, (6, 2))), ()) for _ in range(n)]
+
+
+def probability(observed, factors, row, column):
+    """P(max(report, 0) | rate), from the slow law."""
+    report = int(observed.cells(np.array([row]), np.array([column]))[0][0])
+    rate = float(factors[0][row] @ factors[1][column])
+    counts = stats.poisson.pmf(np.arange(80), rate)
+    noise = 0.6 / 1.4 * 0.4 ** np.abs(np.arange(-80, 81)[:, None] - np.arange(80))  # by report and count
+    reports = noise @ counts
+    return reports[80 + report] if report > 0 else reports[:81].sum() + noise[0] @ counts * 0.4 / 0.6
+
+
+def test_a_cell_is_left_out_by_the_harmonic_mean_of_its_probabilities():
+    observed, cells = data(), Cells(np.array([5, 0, 2]), np.array([1, 3, 2]))
+    found = scores_left_out(draws(), observed, POISSON, cells)
+    for score, row, column in zip(found, cells.rows, cells.columns, strict=True):
+        each = [probability(observed, factors, row, column) for factors, _ in draws()]
+        assert np.exp(score) == pytest.approx(1.0 / np.mean(1.0 / np.array(each)), rel=1e-9)
+
+
+def test_a_pair_is_left_out_as_a_whole_except_what_is_masked():
+    mask = np.zeros((6, 6), dtype=bool)
+    mask[3, 0] = True
+    observed, cells = data(mask), Cells(np.array([0, 0, 2]), np.array([1, 3, 2]))
+    found = scores_left_out(draws(), observed, POISSON, cells, pairs=True)
+    both = [
+        np.mean([1.0 / np.prod([probability(observed, f, *cell) for cell in pair]) for f, _ in draws()])
+        for pair in ([(0, 1), (1, 0)], [(0, 3)], [(2, 2)])
+    ]
+    np.testing.assert_allclose(np.exp(-found), both, rtol=1e-9)
+
+
+def test_cells_are_those_that_were_seen_by_the_seed():
+    mask = np.zeros((6, 6), dtype=bool)
+    mask[1] = True
+    one, same, other = (cells_to_score(data(mask), seed, False) for seed in (1, 1, 2))
+    assert sorted(one.rows * 6 + one.columns) == np.flatnonzero(~mask).tolist()
+    np.testing.assert_array_equal(one.columns, same.columns)
+    assert (one.columns != other.columns).any()
+    pairs = cells_to_score(data(mask), 1, True)
+    assert (pairs.rows <= pairs.columns).all()
+    assert pairs.size == 16

@@ -11,10 +11,10 @@ import countveil as cv
 from countveil.data.observations import PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import cavi, dispersion, em, parameters, scoring
+from countveil.inference.dispersion import unseen_rates
 from countveil.inference.facts import facts_of
 from countveil.inference.starts import automatic
 from countveil.inference.streams import START, Streams
-from countveil.inference.unseen import unseen_rates
 from countveil.kernels.general import GeneralLaw
 from countveil.laws.counts import NegativeBinomial
 from countveil.laws.counts.laws import counts_of

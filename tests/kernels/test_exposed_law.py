@@ -6,9 +6,9 @@ from scipy import stats
 
 import countveil as cv
 from countveil.inference.ascent import expect_counts, maximise
+from countveil.inference.dispersion import unseen_rates
 from countveil.inference.factors import column_exposures, links_between, row_exposures
 from countveil.inference.scoring import log_likelihood, total_rate
-from countveil.inference.unseen import unseen_rates
 from countveil.kernels.gamma import digamma
 from countveil.laws.counts import POISSON, NegativeBinomial
 from countveil.laws.counts.protocol import in_counts

@@ -9,11 +9,11 @@ from scipy.special import digamma, logsumexp
 
 import countveil as cv
 from countveil.inference import gibbs
+from countveil.inference.dispersion import unseen_rates
 from countveil.inference.factors import column_exposures, links_between, row_exposures
 from countveil.inference.methods import METHODS
 from countveil.inference.scoring import log_likelihood, report_scores
 from countveil.inference.streams import Streams
-from countveil.inference.unseen import unseen_rates
 from countveil.laws.counts import LIKELIHOODS, Unseen
 from countveil.laws.counts.laws import law_of, positive_beyond_noise
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC

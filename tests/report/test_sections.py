@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import countveil as cv
-from countveil.inference.mixture import keep_weights
+from countveil.inference.matching import keep_weights
 from countveil.report import load_fit, render
 from countveil.report.sections import block_table, kinds, percent
 from tests.chronicle import Chronicle

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from countveil.inference.stacking import stacking_weights
+from countveil.inference.folds import stacking_weights
 from countveil.selection.comparison import Comparison, standard_error
 
 ROWS = np.repeat(np.arange(10), 6)

@@ -12,7 +12,7 @@ import countveil as cv
 from countveil import evaluation
 from countveil.evaluation.calibration import randomised
 from countveil.fit.predicting import Predicts
-from countveil.inference.stacking import stacking_weights
+from countveil.inference.folds import stacking_weights
 from countveil.selection import Stack, stack
 from countveil.selection.stack import hold_out, seen_cells
 

@@ -27,7 +27,7 @@ from countveil.laws.noise.laws import law_of
 from countveil.laws.noise.protocol import Contradiction, Tally
 from countveil.laws.noise.table import TableLaw
 from countveil.laws.noise.two_sided_geometric import formulas
-from countveil.laws.noise.two_sided_geometric.stated_level import SURPRISE, of_signed
+from countveil.laws.noise.two_sided_geometric.noise import SURPRISE, of_signed
 from countveil.privacy.mechanisms import (
     Composed,
     Interval,

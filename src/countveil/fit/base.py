@@ -21,12 +21,11 @@ from countveil.data.release_files import ReleaseFiles
 from countveil.data.reports import observations_of
 from countveil.engines.opening import check_engine, opened
 from countveil.engines.threads import ThreadEngine, threads_worth
-from countveil.fit.checks import check_choice, check_plain, check_positive
 from countveil.fit.choosing import CHOSEN
 from countveil.fit.exporting import Exports
 from countveil.fit.notebook import ShownInNotebooks
 from countveil.fit.options import APPROXIMATED, SAMPLED
-from countveil.fit.parameters import TakesOptions
+from countveil.fit.parameters import TakesOptions, check_choice, check_plain, check_positive
 from countveil.fit.predictive_checks import check_against_fit
 from countveil.fit.starting import check_another, portable, start_of
 from countveil.fit.totals import misses_counts, totals_of
@@ -34,8 +33,6 @@ from countveil.fit.weighting import weigh
 from countveil.inference import posterior as posteriors
 from countveil.inference.algorithm import Checkpoint, Fitted, Method, Settings
 from countveil.inference.checkpoint import seed_of
-from countveil.inference.compiling import compiling_told
-from countveil.inference.continuing import Stream, store
 from countveil.inference.diagnostics import Diagnostics, FitWarning, State, signal_share
 from countveil.inference.draws import Schedule, rounds_of
 from countveil.inference.facts import mean_rate_without_offsets
@@ -47,7 +44,9 @@ from countveil.inference.kept import (
     mechanism_kept,
 )
 from countveil.inference.methods import METHODS, check_learned_shapes, check_likelihood, fit
+from countveil.inference.progress import compiling_told
 from countveil.inference.run import named_start
+from countveil.inference.svi import Stream, store
 from countveil.laws.counts import POISSON, Likelihood, NegativeBinomial
 from countveil.models.factorization import Factorization, factorization, typical_priors
 from countveil.models.layout import Layout

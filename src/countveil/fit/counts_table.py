@@ -11,8 +11,8 @@ import pandas as pd
 from countveil.data.observations import Observations
 from countveil.data.provenance import made_of
 from countveil.engines.memory import available_memory, in_words
-from countveil.fit.checks import check_choice, check_integer, check_interval
 from countveil.fit.intervals import as_calibrated
+from countveil.fit.parameters import check_choice, check_integer, check_interval
 from countveil.fit.predicting import (
     CELLS_AT_ONCE,
     DRAWS_FOR_LAWS,

@@ -9,12 +9,11 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
-from countveil.fit.checks import check_integer, check_interval
 from countveil.fit.component_tables import Chain, by_support, mixture, tails
-from countveil.fit.correlations import correlations
 from countveil.fit.intervals import as_calibrated
 from countveil.fit.merging import keep_merged, merged_kept, summed, with_another
-from countveil.fit.support import HasSupport
+from countveil.fit.parameters import check_integer, check_interval
+from countveil.fit.parts import HasSupport
 from countveil.inference.matching import Matched
 from countveil.inference.row_gammas import rows_of_draws, summarised
 from countveil.laws.counts.protocol import in_counts
@@ -369,3 +368,44 @@ def summary(draws: np.ndarray, interval: float) -> np.ndarray:
     """(n, 3) mean and ends of the equal-tailed interval of draws (S, n)."""
     ends: Iterator[np.ndarray] = iter(np.quantile(draws, tails(interval), axis=0))
     return np.stack([draws.mean(axis=0, dtype=np.float64), *ends], axis=1)
+
+
+ROUNDING = 1e-12  # of sums of shares: what varies by less does not vary
+
+
+def correlations(some_at_a_time: Iterable[Sequence[np.ndarray]]) -> list[np.ndarray]:
+    """(S, K, K) of every chain: correlations of shares (S, K, n), which come some entries at a time.
+
+    Zero with what does not vary. Sums are of differences from the first entry, which lose no digits to a mean.
+    """
+    chains: list[Moments] = []
+    for made in some_at_a_time:
+        chains = chains or [Moments(shares[:, :, :1]) for shares in made]
+        for moments, shares in zip(chains, made, strict=True):
+            moments.add(shares)
+    return [moments.correlations() for moments in chains]
+
+
+class Moments:
+    """Sums of shares (S, K, n) over their last axis, as differences from a share (S, K, 1) each."""
+
+    def __init__(self, near: np.ndarray) -> None:
+        self.near, self.n = near, 0
+        self.sizes, self.sums = np.zeros(near.shape[:2]), np.zeros(near.shape[:2])
+        self.products = np.zeros((*near.shape[:2], near.shape[1]))
+
+    def add(self, shares: np.ndarray) -> None:
+        """Count these entries, too."""
+        self.n += shares.shape[2]
+        self.sizes += np.abs(shares).sum(axis=2)
+        apart = shares - self.near
+        self.sums += apart.sum(axis=2)
+        self.products += apart @ apart.transpose(0, 2, 1)
+
+    def correlations(self) -> np.ndarray:
+        """(S, K, K) of all entries that were counted."""
+        products = self.products - self.sums[:, :, None] * self.sums[:, None, :] / max(self.n, 1)
+        squares = np.diagonal(products, axis1=1, axis2=2)
+        length = np.where(squares <= (ROUNDING * self.sizes) ** 2, 0.0, np.sqrt(np.maximum(squares, 0.0)))
+        scale = length[:, :, None] * length[:, None, :]
+        return np.asarray(np.where(scale > 0.0, products / np.maximum(scale, TINY), 0.0))

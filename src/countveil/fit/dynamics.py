@@ -18,15 +18,13 @@ from countveil.data.date_labels import (
 )
 from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator, Given
-from countveil.fit.checks import check_flag, check_integer, check_interval
-from countveil.fit.component_counts import component_counts
-from countveil.fit.component_tables import Chain, mixture, shares_of, tails
+from countveil.fit.component_tables import Chain, component_counts, mixture, shares_of, tails
 from countveil.fit.forecasts import Forecast, simulated
 from countveil.fit.intervals import as_calibrated
 from countveil.fit.options import Options
-from countveil.fit.parameters import Flag, WholeOrAuto
+from countveil.fit.parameters import Flag, WholeOrAuto, check_flag, check_integer, check_interval
+from countveil.inference.matching import places, unweighted
 from countveil.inference.methods import METHODS
-from countveil.inference.mixture import places, unweighted
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import HYPERS, PREVIOUS, RESERVED, Layout
 from countveil.models.priors import LEARNED, DirichletPrior, GammaChainPrior, Prior

@@ -6,8 +6,8 @@ from typing import NamedTuple
 import numpy as np
 import xarray as xr
 
-from countveil.fit.component_counts import component_counts
-from countveil.inference.mixture import places, unweighted, weights_of
+from countveil.fit.component_tables import component_counts
+from countveil.inference.matching import places, unweighted, weights_of
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout, Part, normalised
 

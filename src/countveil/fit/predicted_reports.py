@@ -8,8 +8,7 @@ import numpy as np
 from countveil.data.observations import Observations
 from countveil.data.provenance import Made, Report, made_of
 from countveil.laws.noise import AnyMechanismNoise
-from countveil.laws.noise.laws import law_of
-from countveil.laws.noise.report_chances import report_chances
+from countveil.laws.noise.laws import law_of, report_chances
 from countveil.privacy.mechanisms import Interval, Mechanism
 
 

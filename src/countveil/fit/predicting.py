@@ -12,8 +12,8 @@ from countveil.data.matrices import check_mask
 from countveil.data.observations import Observations
 from countveil.data.provenance import made_of
 from countveil.data.totals import refuse_totals
-from countveil.fit.checks import check_integer, check_interval
 from countveil.fit.intervals import ENDS
+from countveil.fit.parameters import check_integer, check_interval
 from countveil.fit.predicted_reports import (
     chances_of,
     made_alike,
@@ -24,9 +24,8 @@ from countveil.fit.predicted_reports import (
 from countveil.fit.reading import Readable
 from countveil.inference import posterior as posteriors
 from countveil.inference import totals
-from countveil.inference.compiling import compiling_told
 from countveil.inference.predict import laws_of_counts, simulated_counts, simulated_reports
-from countveil.inference.progress import progress_bar
+from countveil.inference.progress import compiling_told, progress_bar
 from countveil.laws.counts.given_reports import Cells, CountsGivenReports, Draw
 from countveil.laws.counts.laws import law_of
 from countveil.laws.counts.protocol import parameters_of_rows, rates_at

@@ -1,19 +1,29 @@
-"""New rows given the fitted columns: ``transform`` for models whose rows have a factor of their own."""
+"""Rows that come later: ``transform`` and ``partial_fit``, for models whose rows have a factor of their own."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from sklearn.base import TransformerMixin
+from sklearn.utils.metaestimators import available_if
 
 from countveil.data.observations import Observations
 from countveil.engines.blas import one_blas_thread
+from countveil.engines.blocks import MAX_ROWS_PER_BLOCK, Arrays, Block, Engine, row_blocks
 from countveil.engines.opening import opened
-from countveil.fit.checks import check_labels_of_fit
+from countveil.fit.base import Given
+from countveil.fit.parameters import check_labels_of_fit
 from countveil.inference.algorithm import engine_or_threads
-from countveil.inference.mixture import places, unweighted
-from countveil.inference.project import MOST_DRAWS, project_rows
+from countveil.inference.factors import filled
+from countveil.inference.matching import places, unweighted
+from countveil.inference.methods import METHODS, go_on, those
+from countveil.inference.progress import compiling_told
+from countveil.inference.streams import ROWS, Streams
+from countveil.inference.svi import Stream, restore
+from countveil.kernels import gibbs as kernels
 from countveil.kernels.gamma import SMALLEST
+from countveil.laws.counts.laws import in_block
 from countveil.laws.counts.protocol import in_counts
 from countveil.models.factorization import Factor
 from countveil.models.layout import latent_groups
@@ -139,3 +149,133 @@ def row_priors(tree: xr.DataTree, factor: Factor) -> tuple[np.ndarray, list[RowP
 def growth(scaled: np.ndarray, phi: np.ndarray) -> np.ndarray:
     """(K,) by how much the sums of components (V, K) have grown."""
     return np.asarray(scaled.sum(axis=0) / np.maximum(phi.sum(axis=0), SMALLEST))
+
+
+def learns_from_batches(estimator: Any) -> bool:
+    """Whether the estimator's method learns from batches.
+
+    Raises:
+        AttributeError: it does not.
+    """
+    method = METHODS.get(estimator.method)
+    if method is None or not method.batches:
+        raise AttributeError(f"partial_fit goes with {those('batches')}, got method {estimator.method!r}")
+    return True
+
+
+class RowStream:
+    """Adds ``partial_fit``, which an estimator has if its method learns from batches."""
+
+    @available_if(learns_from_batches)
+    def partial_fit(self: Any, X: Any, y: None = None) -> Any:
+        """Learn from rows that arrive over time: one pass over X in batches of ``batch_rows`` (``method="svi"``).
+
+        The first call, if no fit by "svi" came before, starts from its own rows: make it a large one, since
+        topics found in few noisy rows are slow to correct. Later calls go on from there, also after ``fit`` and
+        after ``load``; with the same calls and seed the result is the same, saved in between or not. Every row
+        counts as a new one, so show rows once (or set ``total_rows``). Results about rows, such as
+        ``posterior``, ``rate`` and ``diagnostics``, cover those of the last call; columns are learned from all.
+        Every call makes ``draws`` draws.
+
+        Raises:
+            AttributeError: a method other than "svi".
+            TypeError: data without a noise level (a bare array, and no ``alpha``).
+            ValueError: a parameter out of range, data or a model that the method does not accept, or columns, a number
+                of components or column offsets other than those of the first call.
+        """
+        self._check_parameters()
+        given = self._given(X)
+        before = restore(self.posterior_, self.model_) if hasattr(self, "posterior_") else None
+        if before is None:
+            self._settle_seed()
+        else:
+            self._check_goes_on(given, before)
+            given = given._replace(model=self.model_.with_rows(given.data.shape[0]))
+        rows_seen = given.data.shape[0] + (0 if before is None else before.rows_seen)
+        total_rows = rows_seen if self.total_rows is None else self.total_rows
+        with compiling_told(self.progress):
+            earlier = None if before is None else (before.state, before.total_rows)
+            settings = self._settings(
+                None, given, None if before is None else "auto"
+            )  # later rows have begun
+            found = go_on(self.method, given.data, given.model, settings, earlier, total_rows)
+        self._adopt_fit(found, given, rows_seen, total_rows)
+        return self
+
+    def _check_goes_on(self: Any, given: Given, before: Stream) -> None:
+        """Refuse rows that do not match those before them."""
+        self._check_columns(given.first)
+        spec, axis = given.model.spec, given.model.spec.latent
+        fitted, now = self.model_.columns.sizes[axis], given.model.columns.sizes[axis]
+        if fitted != now:
+            name = next(p for p in ("n_topics", "n_components") if hasattr(self, p))
+            raise ValueError(f"{name} must be the {fitted} of the first rows, got {now}")
+        if spec != self.model_.spec:
+            raise ValueError(f"the model must be the first rows' {self.model_.spec}, got {spec}")
+        if (given.first.column_labels is None) == hasattr(self, "feature_names_in_"):
+            raise ValueError(
+                "X must name its columns if and only if the first rows did, got "
+                + ("no names" if given.first.column_labels is None else "names")
+            )
+        if not np.array_equal(given.first.prior_scale_v, before.prior_scale_v):
+            raise ValueError("X must have the column_offset of the first rows, got another")
+
+
+MOST_DRAWS = 100
+SWEEPS_PER_DRAW = 10
+PROJECTION_CHAIN = 2**31
+
+
+def project_rows(
+    observations: Observations,
+    phi_draws: list[np.ndarray],
+    rate_draws: np.ndarray,
+    priors: Sequence[RowPrior],
+    laws: Sequence[tuple[Any, ...]],
+    sizes: Sequence[Any],
+    seed: int,
+    engine: Engine,
+) -> np.ndarray:
+    """Posterior mean (D, K) of new rows' theta, averaged over draws of phi (V, K) and of the prior's rates (S, K).
+
+    ``priors`` has the prior in each draw, ``laws`` the law of reports, ``sizes`` what theta is multiplied by. For each
+    of up to 100 evenly spread draws, the rows' own Gibbs chain continues for ten sweeps given phi, and the last five
+    are averaged. A row's result does not depend on the rows after it.
+    """
+    chosen = np.unique(np.linspace(0, len(phi_draws) - 1, MOST_DRAWS).astype(int))
+    streams = Streams.of_chain(seed, PROJECTION_CHAIN)
+    blocks = row_blocks(observations.shape[0], MAX_ROWS_PER_BLOCK)
+    scale = observations.prior_scale_d[:, None]
+    shape, rate = priors[chosen[0]].gamma_of_new_rows(rate_draws[chosen[0]], 1.0)
+    theta = filled((observations.shape[0], phi_draws[0].shape[1]), shape / rate) / scale
+    total = np.zeros_like(theta)
+    for turn, s in enumerate(chosen):
+        phi = np.ascontiguousarray(np.maximum(phi_draws[s], SMALLEST, dtype=np.float64))
+        shape, rate = (filled(theta.shape, x) for x in priors[s].gamma_of_new_rows(rate_draws[s], scale))
+        shared = (laws[s], phi, phi.sum(axis=0), streams, turn * SWEEPS_PER_DRAW)
+        (theta, mean), _ = engine.over_rows(project_block, observations, shared, (theta, shape, rate), blocks)
+        total += mean * sizes[s]
+    return total / (len(chosen) * (SWEEPS_PER_DRAW - SWEEPS_PER_DRAW // 2))
+
+
+def project_block(
+    block: Block,
+    law: tuple[Any, ...],
+    phi: np.ndarray,
+    phi_total: np.ndarray,
+    streams: Streams,
+    first_sweep: int,
+    theta: np.ndarray,
+    shape: np.ndarray,
+    rate: np.ndarray,
+) -> tuple[Arrays, Arrays]:
+    """(theta's rows after ten sweeps, the sum of the last five of them) at a fixed phi."""
+    new, total = theta.copy(), np.zeros_like(theta)
+    law, entries = in_block(law, block.entries, block.first_row)
+    for inner in range(SWEEPS_PER_DRAW):
+        sums = np.zeros(phi.shape), np.zeros(phi.shape), np.zeros((2, phi.shape[1])), np.empty(0)
+        rng = streams.generator(first_sweep + inner, ROWS, block.number)
+        kernels.sweep_rows(law, entries, new, phi, phi_total, shape, rate, sums, False, rng)
+        if 2 * inner >= SWEEPS_PER_DRAW:
+            total += new
+    return (new, total), ()

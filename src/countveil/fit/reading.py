@@ -13,10 +13,10 @@ from sklearn.exceptions import NotFittedError
 
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
-from countveil.fit.checks import check_labels_of_fit
 from countveil.fit.intervals import why_none
+from countveil.fit.parameters import check_labels_of_fit
 from countveil.inference import posterior as posteriors
-from countveil.inference.mixture import weights_of
+from countveil.inference.matching import weights_of
 from countveil.laws.counts import Parameters
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout

@@ -15,8 +15,8 @@ from countveil.fit.counts_table import HasCountsTable
 from countveil.fit.dates import HasDates
 from countveil.fit.merging import check_merged_kept
 from countveil.fit.naming import check_names_kept
+from countveil.fit.parts import HasSupport
 from countveil.fit.prevalence import HasCovariates
-from countveil.fit.support import HasSupport
 from countveil.fit.totals import SETTLED, doubt_of, totals_together
 from countveil.inference import compact, tuning
 from countveil.inference import posterior as posteriors
@@ -31,8 +31,8 @@ from countveil.inference.diagnostics import (
 )
 from countveil.inference.file_checks import check_model, check_tree
 from countveil.inference.kept import mechanism_kept, share_kept, totals_kept
+from countveil.inference.matching import GROUP, unweighted
 from countveil.inference.methods import METHODS
-from countveil.inference.mixture import GROUP, unweighted
 from countveil.inference.predict import Laws, log_predictive, pointwise_log_likelihood
 from countveil.laws.counts import POISSON
 from countveil.models.factorization import Factorization

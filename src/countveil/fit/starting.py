@@ -8,7 +8,7 @@ import pandas as pd
 import xarray as xr
 
 from countveil.data.labels import is_default, texts_of
-from countveil.fit.checks import check_choice
+from countveil.fit.parameters import check_choice
 from countveil.inference import dispersion
 from countveil.inference.chains import STARTS
 from countveil.inference.starts import Start

@@ -1,4 +1,4 @@
-"""TopicModel: topics of documents whose word counts were only ever seen through noise."""
+"""TopicModel: topics of documents whose word counts were only ever seen through noise, and what they do over time."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -9,20 +9,51 @@ import pandas as pd
 import xarray as xr
 
 from countveil.fit.base import FactorizationEstimator, Given
+from countveil.fit.dates import HasDates
 from countveil.fit.documents import HasDocuments
-from countveil.fit.effects import HasEffects
+from countveil.fit.effects import HasEffects, table_of
+from countveil.fit.intervals import as_calibrated
 from countveil.fit.known_topics import HasKnownTopics, KnownTopics
 from countveil.fit.naming import NAMES
 from countveil.fit.options import StreamOptions
-from countveil.fit.over_time import HasPrevalenceOverTime
 from countveil.fit.parameters import Positive, WholeOrAuto
 from countveil.fit.prevalence import Formula
-from countveil.fit.projection import RowProjection
+from countveil.fit.projection import RowProjection, RowStream
+from countveil.fit.reading import Readable
 from countveil.fit.seeding import WEIGHT, HasSeeds, SeedWords
-from countveil.fit.streaming import RowStream
+from countveil.inference.matching import places
+from countveil.inference.posterior import OVER_TIME
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout, Part
 from countveil.models.spec import Spec, parse_spec
+
+
+class HasPrevalenceOverTime(HasDates, Readable):
+    """Adds ``prevalence_over`` to topics of documents that have dates."""
+
+    takes_dates = True
+
+    def prevalence_over(self: Any, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
+        """Each topic's expected share of a document, in every step of time (mathematics, equation 17.11).
+
+        Columns: topic, support, time, estimate (the posterior mean), lower, upper. Steps without documents are there,
+        too. It is the share in the words of a document that could have been written then, not the mean of those that
+        were. Topics are those of ``prevalences``, each from the chains that have it; support is as in ``topics``. Where
+        intervals are not calibrated: as in ``members``.
+
+        Raises:
+            ValueError: a fit without dates, or an interval out of range.
+        """
+        if self.dates_ is None:
+            raise ValueError("prevalence_over needs a fit with dates of the rows (time=), got one without")
+        row = self.model_.factors[self.model_.row_factor].name
+        draws = self.posterior["posterior"][f"{row}{OVER_TIME}"].to_numpy()
+        shares = draws / draws.sum(axis=3, keepdims=True, dtype=np.float64)
+        kept = places(self.weights_, [draws.shape[1]] * draws.shape[0])
+        drawn = [shares[c, own] for c, own in enumerate(kept)]
+        table = table_of(self, drawn, list(self.dates_.names), "time", interval)
+        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+
 
 TOPICS = Part(
     "topic",

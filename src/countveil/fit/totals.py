@@ -10,8 +10,8 @@ from countveil.fit.reading import Readable
 from countveil.inference.diagnostics import State, Totals
 from countveil.inference.facts import facts_of
 from countveil.inference.kept import share_kept
+from countveil.inference.matching import places
 from countveil.inference.methods import METHODS
-from countveil.inference.mixture import places
 from countveil.inference.posterior import evenly, n_draws
 from countveil.inference.row_gammas import summarised
 from countveil.kernels.entries import MASKED

@@ -9,10 +9,9 @@ import xarray as xr
 from countveil.data.observations import Observations
 from countveil.fit.reading import Readable
 from countveil.inference import posterior as posteriors
-from countveil.inference.folds import is_mirrored
-from countveil.inference.mixture import keep_weights
+from countveil.inference.folds import cells_to_score, is_mirrored, scores_left_out, stacking_weights
+from countveil.inference.matching import keep_weights
 from countveil.inference.predict import Laws
-from countveil.inference.stacking import cells_to_score, scores_left_out, stacking_weights
 
 WEIGHTS = "equal", "stacked"
 DRAWS = 50  # of each chain at most, evenly spread, that cells are scored under

@@ -6,9 +6,9 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
-from countveil.inference.allocation import expected_counts
 from countveil.inference.factors import (
     MeanRule,
+    expected_counts,
     row_exposures,
     update_after_allocation,
     update_side,

@@ -20,8 +20,7 @@ from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference import chains
 from countveil.inference.algorithm import Method
-from countveil.inference.allocation import sampled_counts
-from countveil.inference.factors import DrawRule, draw_hypers, update_after_allocation
+from countveil.inference.factors import DrawRule, draw_hypers, sampled_counts, update_after_allocation
 from countveil.inference.gibbs import Info
 from countveil.inference.scoring import total_rate
 from countveil.inference.starts import Start, automatic, begin

@@ -28,9 +28,8 @@ from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference import optimising
 from countveil.inference.algorithm import Method
-from countveil.inference.allocation import expected_counts
 from countveil.inference.cavi import expected_priors, geometric_means, initial_hypers, update_hypers
-from countveil.inference.factors import MeanRule, update_after_allocation
+from countveil.inference.factors import MeanRule, expected_counts, update_after_allocation
 from countveil.inference.scoring import log_likelihood
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams

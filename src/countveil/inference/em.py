@@ -18,10 +18,9 @@ from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine
 from countveil.inference import dispersion, optimising
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
-from countveil.inference.allocation import expected_counts
 from countveil.inference.ascent import least_entry, maximise, pass_over_rows
 from countveil.inference.draws import Draws, Point, Schedule
-from countveil.inference.factors import offset_scales, own_entries
+from countveil.inference.factors import expected_counts, offset_scales, own_entries
 from countveil.inference.facts import facts_of
 from countveil.inference.held_out import Folds
 from countveil.inference.parameters import moved

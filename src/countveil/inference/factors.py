@@ -4,6 +4,7 @@ Exposures are derivatives of the sum over cells of e times the rate, at the newe
 factors. A rule decides what an update is: a draw or a mean.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
@@ -14,13 +15,14 @@ from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
 from countveil.inference.streams import COLUMNS, HYPERS, Streams
 from countveil.kernels import exposures as kernels
+from countveil.kernels.contraction import split_counts
 from countveil.kernels.entries import Entries as StoredEntries
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import varies_by_column
 from countveil.kernels.shared import ColumnBaselines, RowBaselines, update_actors
 from countveil.kernels.tiles import is_dense
 from countveil.laws.counts.laws import counts_of, exposed, in_block
-from countveil.models.contraction import Side
+from countveil.models.contraction import Side, Step, transposed
 from countveil.models.factorization import Factor, Factorization
 from countveil.models.priors import draws_jointly, is_collapsed
 
@@ -367,3 +369,62 @@ def baselines(
     exposure = entries.weight_lv.reshape(-1, entries.n_rows, n_rests)
     loops = exposure[entries.place_d, np.arange(entries.n_rows)]
     return ColumnBaselines(entries.place_d, exposure), loops
+
+
+def sampled_counts(
+    side: Side, values: list[np.ndarray], counts: np.ndarray, rng: np.random.Generator
+) -> list[np.ndarray]:
+    """Counts of each use of a factor, given (n, K) counts of the side's matrix and its ``forward`` values.
+
+    At each contraction of two operands a count splits over the summed axes in proportion to the products, and then
+    goes to both operands (mathematics, section 6).
+    """
+    if len(side.uses) < 2:
+        return [transposed(side.folded(counts), side.axes, use.axes) for use in side.uses]
+    found: list[np.ndarray] = [np.empty(0)] * len(values)
+    found[-1] = side.folded(counts)
+    for number in range(len(values) - 1, len(side.uses) - 1, -1):
+        step = side.steps[number - len(side.uses)]
+        found[step.left], found[step.right] = split(
+            step, found[number], values[step.left], values[step.right], side.sizes, rng
+        )
+    return found[: len(side.uses)]
+
+
+def split(
+    step: Step,
+    counts: np.ndarray,
+    left: np.ndarray,
+    right: np.ndarray,
+    sizes: dict[str, int],
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Counts of both operands of a step."""
+    both = [a for a in step.left_axes if a in step.right_axes]
+    b, k = "".join(a for a in both if a in step.axes), "".join(a for a in both if a not in step.axes)
+    m = "".join(a for a in step.left_axes if a not in both)
+    n = "".join(a for a in step.right_axes if a not in both)
+
+    def flat(array: np.ndarray, axes: str, *groups: str) -> np.ndarray:
+        shape = [math.prod(sizes[a] for a in group) for group in groups]
+        return np.ascontiguousarray(transposed(array, axes, "".join(groups)).reshape(shape))
+
+    def unflat(array: np.ndarray, groups: str, axes: str) -> np.ndarray:
+        return transposed(array.reshape([sizes[a] for a in groups]), groups, axes)
+
+    count_left, count_right = split_counts(
+        flat(counts, step.axes, b, m, n),
+        flat(left, step.left_axes, b, m, k),
+        flat(right, step.right_axes, b, n, k),
+        rng,
+    )
+    return unflat(count_left, b + m + k, step.left_axes), unflat(count_right, b + n + k, step.right_axes)
+
+
+def expected_counts(side: Side, values: list[np.ndarray], ratio: np.ndarray) -> list[np.ndarray]:
+    """Expected counts of each use of a factor; ratio is (n, K), expected counts over the matrix's values."""
+    return (
+        [values[u] * side.gradient(u, values, ratio) for u in range(len(side.uses))]
+        if not side.single
+        else [transposed(side.folded(ratio) * values[0], side.axes, side.uses[0].axes)]
+    )

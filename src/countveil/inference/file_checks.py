@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from countveil.inference import mixture, tuning
-from countveil.inference.continuing import GROUP, PARTS
+from countveil.inference import matching, tuning
 from countveil.inference.kept import check_kept
 from countveil.inference.methods import METHODS
 from countveil.inference.posterior import EXPOSURE, OVER_TIME, STEPS, noise_of
 from countveil.inference.row_gammas import KEPT, check_stored, summarised
+from countveil.inference.svi import GROUP, PARTS
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
 from countveil.models.priors import (
@@ -144,7 +144,7 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
     check_level(tree, model)
     check_exposure(tree, model, layout)
     check_names(tree, model, layout)
-    if mixture.GROUP in tree.children:
+    if matching.GROUP in tree.children:
         check_weights(tree)
     if tuning.GROUP in tree.children:
         check_tuning(tree)
@@ -222,7 +222,7 @@ def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None
     if dated(model):
         wanted["dates"] = {"step"} | dims
     if METHODS[tree.attrs["method"]].samples:
-        wanted[mixture.GROUP] = {"weight", "chain"}
+        wanted[matching.GROUP] = {"weight", "chain"}
         wanted[tuning.GROUP] = {"chain", *tuning.CHAIN_VARIABLES, "candidate_race"}
         wanted[tuning.GROUP] |= {f"move_{name}" for name in tuning.MOVE_VARIABLES}
         wanted[tuning.GROUP] |= {f"candidate_{name}" for name in tuning.CANDIDATE_VARIABLES}
@@ -279,7 +279,7 @@ def check_reported(draws: Any, model: Factorization, layout: Layout, lead: dict[
 
 def check_weights(tree: xr.DataTree) -> None:
     """Refuse weights that are not one of each chain, from 0 to 1, with sum one."""
-    group = tree[mixture.GROUP]
+    group = tree[matching.GROUP]
     check_array(group, "weight", {"chain": tree["posterior"].sizes["chain"]})
     weights = group["weight"].to_numpy()
     if not (np.all((weights >= 0.0) & (weights <= 1.0)) and abs(weights.sum() - 1.0) < SUM_TOLERANCE):

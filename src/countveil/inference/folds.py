@@ -1,11 +1,13 @@
-"""Folds of cells, the same for all models that are compared: what each fit does not see, and what it is scored on."""
+"""Folds of cells that all compared models share, and what comparisons by them rest on: log means and stacking."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from countveil.data.observations import Observations
+from countveil.inference.predict import Laws, scores_of_draws
+from countveil.laws.counts.protocol import Likelihood
 
 MAX_CELLS = 200_000  # in each fold: more take time and memory, and add little precision
 CELLS_DRAWN_FROM = 4  # times as many as are wanted: fewer are listed, more are drawn from at random
@@ -72,3 +74,137 @@ def is_mirrored(observations: Observations) -> bool:
     off = (o.reports > 0) & (o.row_numbers != o.columns)
     rows, columns = o.row_numbers[off], o.columns[off]
     return bool(off.any() and (o.cells(columns, rows)[0] == o.reports[off]).all())
+
+
+Half = tuple[int, bool]  # a chain, and whether it is the chain's later half
+
+
+def log_mean_extrapolated(
+    scores: Iterable[np.ndarray], chains: np.ndarray, later: np.ndarray, n_chains: int
+) -> np.ndarray:
+    """(cells,) log of the mean over draws of exp(score), as it would be over many draws of ``n_chains`` chains.
+
+    Draws: 2 L(all) - (L(first halves) + L(second halves)) / 2, for L the log of a mean, which is too low by about a
+    constant over the number of draws, and by more the more a model's draws differ (15.4). Where a draw's half is
+    missing, or finds a report impossible, it is the plain mean.
+
+    Chains, of equal weight: the log mean over C of them is too low by about a constant over C, which all together and
+    each by itself tell (15.5). From a single chain nothing can be told of more, nor where one finds a report
+    impossible.
+
+    No mean is taken to be above the largest of its draws, so that it stays the log of a probability.
+
+    Args:
+        scores: (cells,) of each draw, one at a time.
+        chains, later: (draws,) the chain of each draw, and whether it is of its chain's later half.
+        n_chains: how many chains to tell of, fewer or more than there are.
+    """
+    sums: dict[Half, np.ndarray] = {}
+    counts: dict[Half, int] = {}
+    largest: dict[int, np.ndarray] = {}
+    for score, chain, late in zip(scores, chains.tolist(), later.tolist(), strict=True):
+        half = (chain, late)
+        sums[half] = np.logaddexp(sums[half], score) if half in sums else score
+        counts[half] = counts.get(half, 0) + 1
+        largest[chain] = np.maximum(largest[chain], score) if chain in largest else score
+    most: np.ndarray = np.maximum.reduce(list(largest.values()))
+    found = np.minimum(of_many_draws(sums, counts), most)
+    own = len(largest)
+    if own == 1 or own == n_chains:
+        return found
+    alone = np.zeros_like(found)
+    for chain, bound in largest.items():
+        halves = {half: each for half, each in sums.items() if half[0] == chain}
+        share = sum(counts[half] for half in halves) / sum(counts.values())
+        alone += share * np.minimum(of_many_draws(halves, counts), bound)
+    possible = np.isfinite(alone)
+    times = (1.0 / own - 1.0 / n_chains) / (1.0 - 1.0 / own)
+    found[possible] += times * (found[possible] - alone[possible])
+    return np.asarray(np.minimum(found, most))
+
+
+def of_many_draws(sums: dict[Half, np.ndarray], counts: dict[Half, int]) -> np.ndarray:
+    """(cells,) the log mean over these halves of chains, as over many draws; ``sums`` are logs of sums over draws."""
+    first, second = (log_mean(sums, counts, late) for late in (False, True))
+    if first is None or second is None:
+        whole = second if first is None else first
+        assert whole is not None
+        return whole[0]
+    (one, n), (other, m) = first, second
+    found = np.logaddexp(one + np.log(n), other + np.log(m)) - np.log(n + m)
+    possible = np.isfinite(one) & np.isfinite(other)
+    found[possible] = 2.0 * found[possible] - 0.5 * (one[possible] + other[possible])
+    return np.asarray(found)
+
+
+def log_mean(
+    sums: dict[Half, np.ndarray], counts: dict[Half, int], late: bool
+) -> tuple[np.ndarray, int] | None:
+    """The log mean over first or second halves, and of how many draws; None where there are none."""
+    halves = [half for half in sums if half[1] == late]
+    if not halves:
+        return None
+    n = sum(counts[half] for half in halves)
+    return np.logaddexp.reduce([sums[half] for half in halves], axis=0) - np.log(n), n
+
+
+# Stacking: weights by which several predictive distributions together predict best what none of them saw.
+#
+# Weights maximise the concave sum over cells of log sum_c w_c p_ic, where p_ic is the probability of report i
+# by distribution c (mathematics, equation 15.1; Yao, Vehtari, Simpson and Gelman 2018, and for chains that
+# stay in modes of their own Yao, Vehtari and Gelman 2022).
+
+MAX_ROUNDS = 5_000
+GAP = 1e-8  # of the mean over cells: how far the weights may be from the best ones
+CELLS_STREAM = 2**31  # a spawn key that no chain has
+
+
+def stacking_weights(scores: np.ndarray) -> np.ndarray:
+    """(C,) weights with sum one that maximise sum_i log sum_c w_c exp(scores_ic) for scores (cells, C).
+
+    The fixed point of w_c <- w_c mean_i(p_ic / sum_b w_b p_ib), from equal weights on (mathematics, equation 15.2):
+    every round gains, and none leaves more than max_c of the mean, less one, to be gained.
+
+    Raises:
+        ValueError: no cells, or a score that is not finite.
+    """
+    if not scores.size or not np.isfinite(scores).all():
+        raise ValueError(f"scores must be finite numbers of at least one cell, got {scores.shape}")
+    p = np.exp(scores - scores.max(axis=1, keepdims=True))
+    weights = np.full(p.shape[1], 1.0 / p.shape[1])
+    for _ in range(MAX_ROUNDS):
+        gains = (1.0 / (p @ weights)) @ p / len(p)
+        if gains.max() <= 1.0 + GAP:
+            break
+        weights = weights * gains
+    return weights / weights.sum()
+
+
+def cells_to_score(observations: Observations, seed: int, pairs: bool) -> Cells:
+    """Random cells that were seen, the same for all chains; of pairs those above the diagonal."""
+    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(CELLS_STREAM,)))
+    return folds_of([observations], 1, rng, pairs)[0]
+
+
+def scores_left_out(
+    draws: Laws, observations: Observations, likelihood: Likelihood, cells: Cells, pairs: bool = False
+) -> np.ndarray:
+    """(cells,) log probability of each cell's report by one chain, had the chain not seen it.
+
+    By importance sampling, -log mean over draws of 1 / P(report | draw) (mathematics, equation 15.3): a cell is one of
+    many, and its report is noisy, so that a draw hardly depends on it. With ``pairs`` a cell and the one on the other
+    side of the diagonal are left out together.
+    """
+    rows, columns, n = cells.rows, cells.columns, cells.size
+    twins = np.empty(0, dtype=np.int64)
+    if pairs:
+        seen = observations.cells(columns, rows)[0] >= 0
+        twins = np.flatnonzero(seen & (rows != columns))
+        rows, columns = np.concatenate([rows, columns[twins]]), np.concatenate([columns, rows[twins]])
+    total, n_draws = np.full(n, -np.inf), 0
+    for scores in scores_of_draws(draws, observations, likelihood, rows, columns):
+        left_out = scores[:n]
+        left_out[twins] += scores[n:]
+        np.logaddexp(total, -left_out, out=total)
+        n_draws += 1
+    return np.asarray(np.log(n_draws) - total)

@@ -21,18 +21,18 @@ from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference import burst_tokens, chains, dispersion, report_tokens, tokens, totals
 from countveil.inference.algorithm import Method
-from countveil.inference.allocation import sampled_counts
+from countveil.inference.dispersion import unseen_rates
 from countveil.inference.factors import (
     DrawRule,
     draw_hypers,
     row_exposures,
+    sampled_counts,
     update_after_allocation,
     update_side,
 )
 from countveil.inference.scoring import total_rate
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import DISPERSION, HYPERS, PARAMETERS, ROWS, SPLITS, START, Streams
-from countveil.inference.unseen import unseen_rates
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.tiles import is_dense
 from countveil.laws.counts.laws import counts_of, in_block

@@ -10,8 +10,8 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
+from countveil.inference.dispersion import shared_along, unseen_rates
 from countveil.inference.scoring import Factors
-from countveil.inference.unseen import shared_along, unseen_rates
 from countveil.kernels.tallies import expect_tally
 from countveil.laws.counts.laws import in_block
 from countveil.laws.counts.protocol import Parameters, rates_at

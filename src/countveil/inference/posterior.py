@@ -14,7 +14,7 @@ from countveil.inference.algorithm import Fitted
 from countveil.inference.diagnostics import LOG_LIKELIHOOD, nested
 from countveil.inference.draws import Draws
 from countveil.inference.identify import identify
-from countveil.inference.mixture import members_of, pooled, unweighted
+from countveil.inference.matching import members_of, pooled, unweighted
 from countveil.laws.counts import Parameters
 from countveil.laws.counts.protocol import in_counts
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC, Noise, noise_called

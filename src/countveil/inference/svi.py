@@ -20,17 +20,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+import xarray as xr
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
 from countveil.inference import cavi, optimising
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
-from countveil.inference.allocation import expected_counts
 from countveil.inference.ascent import Pass, pass_over_rows
 from countveil.inference.cavi import EXPECTATIONS as OF_CAVI
 from countveil.inference.cavi import expected_priors, geometric_means, initial_hypers, priors_of
 from countveil.inference.draws import check_room
-from countveil.inference.factors import offset_scales
+from countveil.inference.factors import expected_counts, offset_scales
 from countveil.inference.facts import facts_of
 from countveil.inference.progress import progress_bar
 from countveil.inference.row_gammas import RowGammas, check_summarised
@@ -365,3 +365,47 @@ METHOD = Method(
         'Use method="gibbs", or "em" for a quick look, or "cavi" with expectation="arithmetic".'
     ),
 )
+
+
+GROUP = "stream"
+PARTS = ("shapes", "rates", "hypers")
+
+
+class Stream(NamedTuple):
+    """The global parameters, and the rows that they represent."""
+
+    state: State
+    prior_scale_v: np.ndarray  # (V,)
+    rows_seen: int
+    total_rows: int  # rows that the state represents
+
+
+def store(tree: xr.DataTree, model: Factorization, stream: Stream) -> None:
+    """Add the stream to a posterior's tree."""
+    variables: dict[str, Any] = {"prior_scale": ("column", stream.prior_scale_v)}
+    for part in PARTS:
+        for factor, values in zip(model.factors, getattr(stream.state, part), strict=True):
+            name = f"{factor.name}_{part}"
+            variables[name] = ([f"{name}_{i}" for i in range(np.ndim(values))], values)
+    numbers = {
+        "updates": stream.state.updates,
+        "rows_seen": stream.rows_seen,
+        "total_rows": stream.total_rows,
+    }
+    tree[GROUP] = xr.Dataset(variables, attrs=numbers)
+
+
+def restore(tree: xr.DataTree, model: Factorization) -> Stream | None:
+    """The stream of a posterior's tree; None if there is none."""
+    if GROUP not in tree.children:
+        return None
+    found = tree[GROUP]
+    parts = {
+        part: tuple(found[f"{factor.name}_{part}"].to_numpy() for factor in model.factors) for part in PARTS
+    }
+    return Stream(
+        State(**parts, updates=int(found.attrs["updates"])),
+        found["prior_scale"].to_numpy(),
+        int(found.attrs["rows_seen"]),
+        int(found.attrs["total_rows"]),
+    )

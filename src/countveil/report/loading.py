@@ -10,8 +10,8 @@ from countveil.data.joining import by_wave
 from countveil.data.observations import Observations
 from countveil.data.reports import Reports, observations_of
 from countveil.fit.base import FactorizationEstimator, model_called
-from countveil.fit.checks import check_labels_of_fit
 from countveil.fit.dynamics import DynamicModel
+from countveil.fit.parameters import check_labels_of_fit
 from countveil.inference.kept import digest_of, reports_kept
 from countveil.inference.posterior import noise_of
 from countveil.laws.noise import AnyMechanismNoise

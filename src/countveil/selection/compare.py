@@ -20,13 +20,11 @@ from countveil.engines.blas import one_blas_thread
 from countveil.engines.opening import check_engine
 from countveil.engines.threads import threads_worth
 from countveil.inference.checkpoint import fingerprint
-from countveil.inference.compiling import compiling_told
 from countveil.inference.diagnostics import FitWarning
-from countveil.inference.extrapolated import log_mean_extrapolated
-from countveil.inference.folds import Cells, folds_of, is_mirrored
-from countveil.inference.mixture import halves
+from countveil.inference.folds import Cells, folds_of, is_mirrored, log_mean_extrapolated
+from countveil.inference.matching import halves
 from countveil.inference.predict import scores_of_draws
-from countveil.inference.progress import progress_bar
+from countveil.inference.progress import compiling_told, progress_bar
 from countveil.selection.candidates import Candidate, Model, candidates_of
 from countveil.selection.comparison import Comparison
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from countveil.inference.stacking import stacking_weights
+from countveil.inference.folds import stacking_weights
 from countveil.plotting import differences
 from countveil.privacy._text import card
 

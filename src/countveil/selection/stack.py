@@ -14,9 +14,8 @@ from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.data.reports import observations_of
 from countveil.inference.diagnostics import Totals
-from countveil.inference.folds import Cells, is_mirrored
+from countveil.inference.folds import Cells, is_mirrored, stacking_weights
 from countveil.inference.predict import log_predictive_of_cells
-from countveil.inference.stacking import stacking_weights
 from countveil.selection.candidates import Model, is_model
 
 CELLS = 1000  # scores are given per this many

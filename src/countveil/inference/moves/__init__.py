@@ -22,8 +22,7 @@ from countveil.engines.blocks import Engine
 from countveil.inference import scoring, tokens, tuning
 from countveil.inference.algorithm import Algorithm
 from countveil.inference.ascent import expect_counts
-from countveil.inference.moves.drawing import drawn_counts
-from countveil.inference.moves.merging import Counts, merge, put_together
+from countveil.inference.moves.merging import Counts, drawn_counts, merge, put_together
 from countveil.inference.moves.splitting import split
 from countveil.inference.starts import Start, automatic, before_moves, least_squares, rotated
 from countveil.inference.starts.alternating import balanced

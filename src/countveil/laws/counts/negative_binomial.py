@@ -25,9 +25,8 @@ from countveil.kernels.negative_binomial import (
     logarithmic_size,
     negative_binomial_logpmf,
 )
-from countveil.laws.counts.maxima import greatest_within
 from countveil.laws.counts.protocol import Parameters, Unseen
-from countveil.laws.counts.slices import draw_on_slices
+from countveil.laws.counts.slices import draw_on_slices, greatest_within
 
 NONE = np.empty(0)
 DISPERSIONS = {"global": "all", "column": "column", "row": "row"}

@@ -11,8 +11,17 @@ from scipy.special import log_ndtr, xlogy
 
 from countveil.kernels.report_kernels import FLAT, LINEAR, QUADRATIC, TABLE
 from countveil.kernels.skellam import skellam_logcdf, skellam_logpmf
-from countveil.laws.noise.pieces import Pieces, pieces, table_reach
-from countveil.laws.noise.report_law import MOST, Counts, Flags, Floats, ReportLaw, whole_numbers
+from countveil.laws.noise.report_law import (
+    MOST,
+    Counts,
+    Flags,
+    Floats,
+    Pieces,
+    ReportLaw,
+    pieces,
+    table_reach,
+    whole_numbers,
+)
 from countveil.laws.noise.two_sided_geometric import formulas
 
 FAR = 12.0  # of sigma: up to here tails of the discrete Gaussian are kept in a table

@@ -25,9 +25,8 @@ from countveil.kernels.report_kernels import (
     fill_peaks,
 )
 from countveil.laws.noise.laws import law_of
-from countveil.laws.noise.pieces import Pieces, joined
 from countveil.laws.noise.protocol import Contradiction, Tally
-from countveil.laws.noise.report_law import Counts, Flags, Floats
+from countveil.laws.noise.report_law import Counts, Flags, Floats, Pieces, joined
 from countveil.laws.noise.two_sided_geometric.formulas import mean_over_positive
 from countveil.privacy.mechanisms import (
     AddedNoise,

@@ -7,8 +7,19 @@ from typing import NamedTuple
 import numpy as np
 
 from countveil.kernels.report_kernels import FLAT, TABLE, TENT
-from countveil.laws.noise.pieces import LONGEST_TABLE, Pieces, joined, pieces
-from countveil.laws.noise.report_law import MOST, Counts, Flags, Floats, ReportLaw, log, whole_numbers
+from countveil.laws.noise.report_law import (
+    LONGEST_TABLE,
+    MOST,
+    Counts,
+    Flags,
+    Floats,
+    Pieces,
+    ReportLaw,
+    joined,
+    log,
+    pieces,
+    whole_numbers,
+)
 
 Outcomes = list[tuple[Floats, Floats]]
 """What numbers become: (probabilities, reports), NaN where they are hidden."""

@@ -1,6 +1,6 @@
 """The law of a report for each mechanism that a specification can state: a line in a table."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -21,7 +21,7 @@ from countveil.laws.noise.coarse import (
     RoundingLaw,
     TopCodingLaw,
 )
-from countveil.laws.noise.report_law import MOST, ReportLaw
+from countveil.laws.noise.report_law import MOST, Counts, Floats, ReportLaw
 from countveil.laws.noise.table import ResponseLaw, TableLaw
 from countveil.laws.noise.thresholded import ThresholdedLaw
 from countveil.privacy.mechanisms import Mechanism
@@ -67,3 +67,31 @@ def law_of(mechanism: Mechanism) -> ReportLaw:
     if mechanism.name not in LAWS:
         raise ValueError(f"mechanism must be one of {sorted(LAWS)}, got {mechanism.name!r:.60}")
     return LAWS[mechanism.name](mechanism)
+
+
+# How probable a report and smaller ones are, where the law of its count is known: for PIT values.
+#
+# A count without a report comes before all numbers. So P(report < r) is a distribution function for every
+# mechanism.
+def report_chances(
+    mechanisms: Sequence[Mechanism], number: Counts, reports: Floats, laws: Floats
+) -> tuple[Floats, Floats]:
+    """(P(report < the one given), P(report = it)), (m,) each, for counts with laws (m, Y); NaN where there is none.
+
+    ``number`` (m,) is that of each cell's mechanism. A report that is a real number is met with probability 0. Where a
+    mechanism has no report for some counts, as beyond the last row of a table, all is given that there is one.
+    """
+    below, at = np.zeros(reports.shape), np.zeros(reports.shape)
+    for place in np.unique(number):
+        chosen, mechanism = number == place, mechanisms[place]
+        law, weights = law_of(mechanism), laws[chosen]
+        y = np.arange(laws.shape[1])
+        most = getattr(law, "last", None)
+        weights = weights[:, : len(y) if most is None else most + 1]
+        each, counts = np.broadcast_arrays(reports[chosen][:, None], y[None, : weights.shape[1]])
+        total = weights.sum(axis=1)
+        below[chosen] = (weights * law.less(each, counts)).sum(axis=1) / total
+        exactly = (weights * np.exp(law.log_kernel(each, counts))).sum(axis=1) / total
+        real = getattr(mechanism, "real", False)
+        at[chosen] = np.where(real & ~np.isnan(reports[chosen]), 0.0, exactly)
+    return np.clip(below, 0.0, 1.0), np.clip(at, 0.0, 1.0)

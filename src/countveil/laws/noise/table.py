@@ -5,8 +5,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from countveil.kernels.report_kernels import TABLE
-from countveil.laws.noise.pieces import Pieces, pieces
-from countveil.laws.noise.report_law import Counts, Flags, Floats, ReportLaw, log, whole_numbers
+from countveil.laws.noise.report_law import (
+    Counts,
+    Flags,
+    Floats,
+    Pieces,
+    ReportLaw,
+    log,
+    pieces,
+    whole_numbers,
+)
 
 MANY = 63
 """A count that no rate of a yes or no exceeds in practice: kernels that are not log-concave need an end."""

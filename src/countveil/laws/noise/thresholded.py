@@ -7,8 +7,18 @@ import numpy as np
 
 from countveil.kernels.report_kernels import FLAT, TABLE
 from countveil.laws.noise.additive import AdditiveLaw
-from countveil.laws.noise.pieces import Pieces, joined, pieces, table_reach
-from countveil.laws.noise.report_law import MOST, Counts, Flags, Floats, ReportLaw, whole_numbers
+from countveil.laws.noise.report_law import (
+    MOST,
+    Counts,
+    Flags,
+    Floats,
+    Pieces,
+    ReportLaw,
+    joined,
+    pieces,
+    table_reach,
+    whole_numbers,
+)
 
 
 class ThresholdedLaw(ReportLaw):

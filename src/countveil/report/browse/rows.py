@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from countveil.fit.base import FactorizationEstimator
-from countveil.fit.component_counts import component_counts
-from countveil.fit.component_tables import by_support, mixture, tails
+from countveil.fit.component_tables import by_support, component_counts, mixture, tails
 from countveil.privacy._text import plain
 from countveil.report.browse.listings import short
 from countveil.report.sections import is_numbered

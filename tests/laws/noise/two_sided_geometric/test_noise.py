@@ -5,10 +5,12 @@ import itertools
 import numpy as np
 import pytest
 from numba import njit
+from scipy import stats
 
 from countveil.data.simulation import simulate_release
 from countveil.kernels import law
 from countveil.laws.noise import NOISES, TWO_SIDED_GEOMETRIC
+from countveil.laws.noise.two_sided_geometric import noise
 from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricKernel
 from countveil.laws.noise.two_sided_geometric.noise import TwoSidedGeometricNoise
 from countveil.privacy import PrivacyLevel
@@ -127,3 +129,35 @@ def test_samples_are_reports_cut_at_zero(count):
     assert reference.chi_square_p_value(drawn.ravel(), 0, masses_of_reports) > FALSE_ALARM / 2
     exact = NOISE.sample(np.full((3, 4), count), 0.0, rng)
     np.testing.assert_array_equal(exact, count)
+
+
+ALPHA, CELLS = 0.4, 60.0
+ONE_LEVEL = np.array([ALPHA]), np.array([CELLS])
+IN_ALL = np.arange(300.0)
+
+
+def contradicted(found):
+    return [bool(each) for each in found]
+
+
+def test_sums_below_zero_by_the_law_of_as_many_geometric_sizes():
+    sums = stats.nbinom(CELLS, 1.0 - ALPHA)
+    odd = (sums.cdf(IN_ALL) < noise.SURPRISE) | (sums.sf(IN_ALL - 1.0) < noise.SURPRISE)
+    assert 0 < odd.sum() < odd.size
+    assert contradicted(noise.of_signed(*ONE_LEVEL, found) for found in IN_ALL) == odd.tolist()
+
+
+def test_reports_at_most_zero_by_the_law_of_zero_counts():
+    numbers = np.arange(1.0, CELLS + 1.0)
+    odd = stats.binom.sf(numbers - 1.0, CELLS, 1.0 / (1.0 + ALPHA)) < noise.SURPRISE
+    assert 0 < odd.sum() < odd.size
+    assert contradicted(noise.of_zeros(*ONE_LEVEL, found) for found in numbers) == odd.tolist()
+
+
+@pytest.mark.parametrize("together", [40.0, 200.0])
+def test_reports_of_two_by_the_law_of_noise_alone(together):
+    twos = np.arange(together)
+    odd = stats.binom.cdf(twos, together, ALPHA / (1.0 + ALPHA)) < noise.SURPRISE
+    assert 0 < odd.sum() < odd.size
+    found = (noise.of_twos(np.array([ALPHA]), np.array([together - n]), np.array([n])) for n in twos)
+    assert contradicted(found) == odd.tolist()

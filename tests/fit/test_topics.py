@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import countveil as cv
-from countveil.inference.mixture import keep_weights
+from countveil.inference.matching import keep_weights
 from tests.dates import SHARES, TIME, YEARS, counts, model, the_fit
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import countveil as cv
 from countveil.kernels.report_kernels import BEGIN, TABLE
-from countveil.laws.noise.pieces import joined, pieces, table_reach
+from countveil.laws.noise.report_law import joined, pieces, table_reach
 
 
 def test_tables_are_joined_one_after_another():
