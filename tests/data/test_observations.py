@@ -145,7 +145,6 @@ def test_every_stored_entry_has_its_row_and_its_level(alpha):
     dense = np.zeros(REPORTS.shape, dtype=int)
     dense[found.row_numbers, found.columns] = found.reports
     np.testing.assert_array_equal(dense, np.abs(REPORTS))
-    np.testing.assert_array_equal(found.entry_levels, levels[found.row_numbers, found.columns])
     np.testing.assert_array_equal(np.broadcast_to(found.cell_level, REPORTS.shape), levels)
     assert found.stores_all == (np.ndim(alpha) == 2)
 

@@ -160,8 +160,6 @@ def test_without_weights_the_mixture_is_all_draws_as_they_are(tree):
     np.testing.assert_array_equal(matching.weights_of(tree), np.full(C, 1 / 3))
     assert np.shares_memory(matching.pooled(tree, values), values)
     assert matching.unweighted(tree) is tree
-    found = matching.mean_over_draws(tree, tree["posterior"]["x"])
-    np.testing.assert_array_equal(found, values.mean(axis=(0, 1), dtype=np.float64))
 
 
 @pytest.mark.parametrize("chains", [1, 2, 3, 4, 7])
@@ -192,9 +190,6 @@ def test_what_is_pooled_has_the_weighted_mean(tree):
     draws = tree["posterior"]["x"]
     pooled = matching.pooled(tree, draws.to_numpy())
     assert pooled.shape == (C * S, 2)
-    found = matching.mean_over_draws(tree, draws.transpose("k", "draw", "chain"))
-    assert found.dims == ("k",)
-    np.testing.assert_allclose(found, pooled.mean(axis=0, dtype=np.float64))
     # Chain 0 has 12 of 24 draws, of 8: every second one twice.
     own = matching.places(weights, [S, S, S])
     assert [len(each) for each in own] == [12, 3, 9]

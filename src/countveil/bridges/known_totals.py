@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from countveil.bridges.protected_counts import Cells, check_mechanism, draw_each, read_cells
+from countveil.bridges.protected_counts import Cells, draw_each, read_cells
 from countveil.data.labels import axes_of
+from countveil.data.numbering import require_mechanism
 from countveil.data.totals import (
     Totals,
     bounds_of,
@@ -73,7 +74,7 @@ def sample_counts_given_totals(
     >>> counts.sum(axis=1).tolist()
     [20, 60]
     """
-    check_mechanism(mechanism)
+    require_mechanism(mechanism)
     if not isinstance(sweeps, int | np.integer) or sweeps < 1:
         raise ValueError(f"sweeps must be a whole number from 1 on, got {sweeps!r}")
     rng = check_generator(rng)

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from countveil.data.labels import in_order_of
+from countveil.data.numbering import require_mechanism
 from countveil.distributions._checks import (
     FloatArray,
     check_dispersion,
@@ -61,7 +62,7 @@ def simulate_reports(counts: Any, mechanism: Mechanism, rng: np.random.Generator
     >>> simulate_reports([0, 3, 12], cv.mechanisms.Suppression(10), rng).tolist()
     [0.0, nan, 12.0]
     """
-    check_mechanism(mechanism)
+    require_mechanism(mechanism)
     y = check_whole("counts", counts.toarray() if sparse.issparse(counts) else counts)
     refuse("counts must be non-negative", y < 0, y)
     reports = np.asarray(law_of(mechanism).draw(y, check_generator(rng)))
@@ -131,15 +132,9 @@ def scores_of(reports: Any, mechanism: Mechanism) -> Scores:
     return Scores(*told(reports, mechanism))
 
 
-def check_mechanism(mechanism: Any) -> None:
-    """Raises TypeError for anything but a mechanism."""
-    if not isinstance(mechanism, Mechanism):
-        raise TypeError(f"mechanism must be one of countveil.mechanisms, got {type(mechanism).__name__}")
-
-
 def told(reports: Any, mechanism: Mechanism) -> tuple[ReportKernels, NDArray[np.int64]]:
     """What different reports say of their counts, and which of them each report is; errors likewise."""
-    check_mechanism(mechanism)
+    require_mechanism(mechanism)
     r = read_reports(reports, mechanism)
     different, code = np.unique(r, return_inverse=True)
     return kernels_of(said_by(mechanism, different), np.arange(different.size)[:, None]), code.reshape(
@@ -191,5 +186,5 @@ def alpha_of(mechanism: Mechanism | None) -> float | None:
     """alpha of two-sided geometric noise, whose laws are in closed form; None for any other mechanism."""
     if mechanism is None:
         return None
-    check_mechanism(mechanism)
+    require_mechanism(mechanism)
     return mechanism.alpha if isinstance(mechanism, TwoSidedGeometric) else None

@@ -37,7 +37,7 @@ class Numbered(NamedTuple):
     mechanism: np.ndarray  # (n,) the place of its mechanism among all of them
 
 
-def check_one(mechanism: Any) -> None:
+def require_mechanism(mechanism: Any) -> None:
     """Raises TypeError for anything but a mechanism."""
     if not isinstance(mechanism, Mechanism):
         raise TypeError(f"mechanism must be one of countveil.mechanisms, got {type(mechanism).__name__}")
@@ -93,7 +93,7 @@ def number_sparse(values: Any, mechanism: Mechanism, mechanisms: dict[Mechanism,
 
 def says_zero(mechanism: Mechanism, report: float) -> bool:
     """Whether a report says that its count is zero."""
-    check_one(mechanism)
+    require_mechanism(mechanism)
     said = said_by(mechanism, read_reports(np.array([report]), mechanism))
     return bool(said.most[0] == 0)
 
@@ -168,7 +168,7 @@ def numbered_mechanisms(mechanism: Any, shape: tuple[int, ...]) -> tuple[tuple[M
     given = np.empty(np.shape(np.asarray(mechanism, dtype=object)), dtype=object)
     given[...] = np.asarray(mechanism, dtype=object)
     for each in given.flat:
-        check_one(each)
+        require_mechanism(each)
     if given.ndim == 1 and given.size == shape[0]:
         if len(shape) > 1 and shape[-1] == given.size and len(set(given)) > 1:
             raise ValueError(

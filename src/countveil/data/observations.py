@@ -348,11 +348,6 @@ class Observations:
         return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
 
     @property
-    def entry_levels(self) -> np.ndarray:
-        """(E,) the noise level of each stored entry."""
-        return self.level_e if self.stores_all else self.level_d[self.row_numbers]
-
-    @property
     def stores_all(self) -> bool:
         """Whether every cell is stored, because levels vary within rows."""
         return bool(self.level_e.size)

@@ -19,7 +19,7 @@ from countveil.data.inputs import (
 )
 from countveil.data.labels import axes_of, axis_names, in_order, tabled
 from countveil.data.matrices import check_mask, check_matrix, unwrap
-from countveil.data.numbering import NO_REPORT, check_one, coded, in_rows, number
+from countveil.data.numbering import NO_REPORT, coded, in_rows, number, require_mechanism
 from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.data.provenance import (
     Made,
@@ -374,7 +374,7 @@ class Reports(Observations):
         background: float | None,
         options: dict[str, Any],
     ) -> "Reports":
-        check_one(mechanism)
+        require_mechanism(mechanism)
         if background is None:
             background = np.nan if getattr(mechanism, "absent", False) else 0.0
         numbers = read_reports(values[places.values], mechanism)

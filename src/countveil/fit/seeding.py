@@ -13,8 +13,6 @@ from countveil.inference.methods import METHODS, check_seeds
 from countveil.models.factorization import Factorization
 from countveil.models.priors import Prior, SeededPrior
 
-Seeds = Mapping[str, Sequence[str]]  # words by the name of their topic
-
 WEIGHT = 5.0  # see benchmarks/results/seeds-what-was-measured.csv
 LISTED = 10  # words that a message lists
 

@@ -162,20 +162,6 @@ def pooled(tree: xr.DataTree, values: np.ndarray) -> np.ndarray:
     return flat if numbers is None else flat[numbers]
 
 
-def mean_over_draws(tree: xr.DataTree, draws: xr.DataArray) -> xr.DataArray:
-    """The mean over the mixture, in double precision, of an array with the axes chain and draw."""
-    numbers = members_of(tree)
-    if numbers is None:
-        return draws.mean(("chain", "draw"), dtype=np.float64)
-    ordered = draws.transpose("chain", "draw", ...)
-    values = ordered.to_numpy().reshape(numbers.size, *ordered.shape[2:])
-    times = np.bincount(numbers, minlength=numbers.size)
-    total = np.zeros(ordered.shape[2:])
-    for s in np.flatnonzero(times):
-        total += times[s] * values[s].astype(np.float64)
-    return ordered.isel(chain=0, draw=0, drop=True).copy(data=total / numbers.size)
-
-
 def unweighted(tree: xr.DataTree) -> xr.DataTree:
     """The same fit with chains of equal weight: for what looks at every chain by itself."""
     if GROUP not in tree.children:
