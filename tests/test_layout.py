@@ -16,6 +16,7 @@ CROSS_CUTTING = {
     "data/test_read_only.py": "sparse arrays that users pass in, which stay as they are",
     "docs/test_pages.py": "every page: its code runs, its links lead somewhere, the reference and the site are whole",
     "fit/test_exposures.py": "what fits with exposures by cell say, in every result",
+    "fit/test_intervals.py": "how often intervals hold the truth, in every method, and who prints none",
     "fit/test_labels.py": "labels, from every kind of input to the posterior of every model",
     "fit/test_left_out_cells.py": "what is predicted and scored of networks, in every model of them",
     "fit/test_learned_shapes.py": "learned shapes, in every model and method",

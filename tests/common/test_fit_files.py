@@ -12,7 +12,7 @@ import xarray as xr
 
 import countveil as cv
 from countveil.common import fit_files
-from countveil.common.hdf5 import Checked
+from countveil.common.fit_files import Checked
 from countveil.privacy import _archive
 from countveil.report import load_fit
 from tests import hostile
@@ -106,8 +106,8 @@ def test_every_reader_refuses_a_hostile_fit(read, valid, victim, tmp_path, monke
 
 
 def test_draws_that_do_not_fit_into_memory_are_refused(valid, tmp_path, monkeypatch):
-    monkeypatch.setattr("countveil.privacy._sizes.SMALL", 1000)
-    monkeypatch.setattr("countveil.privacy._sizes.available_memory", lambda: 5000)
+    monkeypatch.setattr("countveil.privacy._archive.SMALL", 1000)
+    monkeypatch.setattr("countveil.privacy._archive.available_memory", lambda: 5000)
     with pytest.raises(ValueError, match="must fit into the 5000 bytes of memory that are free"):
         fit_files.inspect(valid)
 
@@ -174,7 +174,7 @@ def test_too_little_memory_is_no_fault_of_the_file(valid, monkeypatch):
 
 def test_values_are_looked_at_in_pieces(valid, tmp_path, monkeypatch):
     """The last value of a large array is seen, whatever the size of the pieces."""
-    from countveil.common import hdf5
+    from countveil.common import fit_files
 
     bad = tmp_path / "bad.nc"
     shutil.copyfile(valid, bad)
@@ -184,7 +184,7 @@ def test_values_are_looked_at_in_pieces(valid, tmp_path, monkeypatch):
 
     hostile.changed(valid, bad, change)
     for piece in (4, 40, 400, 4000):
-        monkeypatch.setattr(hdf5, "_PIECE", piece)
+        monkeypatch.setattr(fit_files, "_PIECE", piece)
         assert fit_files.inspect(valid) == "TopicModel"
         with pytest.raises(ValueError, match=r"posterior/theta, got -2\.0"):
             fit_files.inspect(bad)

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 import countveil as cv
 from countveil.data import joined_files
 from countveil.privacy import ReleaseError, _archive, _format, _npy
+from countveil.privacy._archive import SMALL
 from countveil.privacy._covariates import Covariate, RowCovariates
-from countveil.privacy._sizes import SMALL
 
 LEVEL, RNG = cv.PrivacyLevel(epsilon=1, precision=1), np.random.default_rng(1)
 COUNTS = pd.DataFrame(RNG.poisson(3.0, (4, 3)), index=list("abcd"), columns=["tea", "milk", "jam"])

@@ -444,8 +444,8 @@ def test_a_small_file_that_asks_for_much_memory_is_refused(tmp_path, monkeypatch
     assert tracemalloc.get_traced_memory()[1] < 5e6
     tracemalloc.stop()
     small().save(tmp_path / "b.npz")
-    monkeypatch.setattr("countveil.privacy._sizes.SMALL", 100)
-    monkeypatch.setattr("countveil.privacy._sizes.available_memory", lambda: 2000)
+    monkeypatch.setattr("countveil.privacy._archive.SMALL", 100)
+    monkeypatch.setattr("countveil.privacy._archive.available_memory", lambda: 2000)
     with pytest.raises(ReleaseError, match=r"b\.npz must fit into the 2000 bytes of memory that are free"):
         Release.load(tmp_path / "b.npz")
 

@@ -29,7 +29,7 @@ from countveil.privacy import Release
 from countveil.privacy._cells import ByCell
 from countveil.privacy._exposure import ReleasedExposure
 from countveil.privacy.mechanisms import Mechanism, RandomRounding, TwoSidedGeometric
-from countveil.privacy.mechanisms.elsewhere import AddedNoise
+from countveil.privacy.mechanisms.base import AddedNoise
 
 MOST_CELLS = 10**8
 """Of a long table, or a sparse one of three axes or more: all its cells are in memory at once, with 8 bytes each."""

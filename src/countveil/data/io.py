@@ -23,9 +23,9 @@ import scipy.sparse as sp
 from countveil.data.frames import cells_of_coordinates
 from countveil.data.matrices import annotated_parts
 from countveil.data.tables.total_lines import refuse_totals
+from countveil.privacy._archive import packed_otherwise, too_much
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy._index import check_columns
-from countveil.privacy._sizes import packed_otherwise, too_much
 from countveil.privacy.wording import BOTH
 
 FLOAT_EXACT = 2**53

@@ -9,7 +9,7 @@ import zipfile
 from collections.abc import Iterable, Sequence
 
 from countveil.privacy import Release, _archive, _format
-from countveil.privacy._sizes import too_much
+from countveil.privacy._archive import too_much
 
 FORMAT = "countveil-joined-releases"
 FORMAT_VERSION = 1

@@ -16,8 +16,8 @@ from countveil.data.provenance import joint_promise, promise_to_people
 from countveil.data.reports import Reports
 from countveil.laws.noise.laws import law_of
 from countveil.privacy import Release
+from countveil.privacy._archive import available_memory
 from countveil.privacy._cells import ByCell
-from countveil.privacy._sizes import available_memory
 from countveil.privacy._waves import added
 from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError

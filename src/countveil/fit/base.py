@@ -22,8 +22,7 @@ from countveil.data.reports import observations_of
 from countveil.engines.opening import check_engine, opened
 from countveil.engines.threads import ThreadEngine, threads_worth
 from countveil.fit.choosing import CHOSEN
-from countveil.fit.exporting import Exports
-from countveil.fit.notebook import ShownInNotebooks
+from countveil.fit.exporting import Exports, ShownInNotebooks
 from countveil.fit.options import APPROXIMATED, SAMPLED
 from countveil.fit.parameters import TakesOptions, check_choice, check_plain, check_positive
 from countveil.fit.predictive_checks import check_against_fit
@@ -48,9 +47,8 @@ from countveil.inference.progress import compiling_told
 from countveil.inference.run import named_start
 from countveil.inference.svi import Stream, store
 from countveil.laws.counts import POISSON, Likelihood, NegativeBinomial
-from countveil.models.factorization import Factorization, factorization, typical_priors
+from countveil.models.factorization import Factorization, factorization, model_facts, typical_priors
 from countveil.models.layout import Layout
-from countveil.models.portable import model_facts
 from countveil.models.priors import LEARNED, USUAL_SHAPE, GammaPrior, LearnedShapePrior
 from countveil.models.spec import Spec, axis_sizes
 from countveil.privacy import Release

@@ -11,7 +11,6 @@ import pandas as pd
 from countveil.data.observations import Observations
 from countveil.data.provenance import made_of
 from countveil.engines.memory import available_memory, in_words
-from countveil.fit.intervals import as_calibrated
 from countveil.fit.parameters import check_choice, check_integer, check_interval
 from countveil.fit.predicting import (
     CELLS_AT_ONCE,
@@ -22,6 +21,7 @@ from countveil.fit.predicting import (
     met,
     of_laws,
 )
+from countveil.fit.reading import as_calibrated
 from countveil.inference import posterior as posteriors
 from countveil.inference.predict import counts_of_cells, laws_of_counts
 from countveil.kernels.report_kernels import LEAST, MOST

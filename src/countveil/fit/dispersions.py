@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from countveil.fit.intervals import as_calibrated
 from countveil.fit.parameters import check_interval
-from countveil.fit.reading import Readable
+from countveil.fit.reading import Readable, as_calibrated
 from countveil.inference import posterior as posteriors
 from countveil.laws.counts import NegativeBinomial
 

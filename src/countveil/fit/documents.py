@@ -10,10 +10,10 @@ import numpy as np
 import pandas as pd
 
 from countveil.fit.component_tables import Chain, by_support, mixture, tails
-from countveil.fit.intervals import as_calibrated
 from countveil.fit.merging import keep_merged, merged_kept, summed, with_another
 from countveil.fit.parameters import check_integer, check_interval
 from countveil.fit.parts import HasSupport
+from countveil.fit.reading import as_calibrated
 from countveil.inference.matching import Matched
 from countveil.inference.row_gammas import rows_of_draws, summarised
 from countveil.laws.counts.protocol import in_counts

@@ -20,9 +20,9 @@ from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator, Given
 from countveil.fit.component_tables import Chain, component_counts, mixture, shares_of, tails
 from countveil.fit.forecasts import Forecast, simulated
-from countveil.fit.intervals import as_calibrated
 from countveil.fit.options import Options
 from countveil.fit.parameters import Flag, WholeOrAuto, check_flag, check_integer, check_interval
+from countveil.fit.reading import as_calibrated
 from countveil.inference.matching import places, unweighted
 from countveil.inference.methods import METHODS
 from countveil.models.factorization import Factorization, factorization

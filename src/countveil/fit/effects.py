@@ -14,12 +14,11 @@ import pandas as pd
 from countveil.data.covariates import Covariates
 from countveil.data.labels import is_default
 from countveil.fit.component_tables import tails
-from countveil.fit.intervals import as_calibrated
 from countveil.fit.merging import merged_kept, summed
 from countveil.fit.naming import with_names
 from countveil.fit.parameters import check_interval
 from countveil.fit.prevalence import HasCovariates, factor_with_covariates
-from countveil.fit.reading import Readable
+from countveil.fit.reading import Readable, as_calibrated
 from countveil.inference.matching import places
 from countveil.inference.posterior import evenly
 from countveil.models.priors.expected_shares import expected_shares

@@ -1,17 +1,26 @@
-"""All tables of a fit at once, in memory or as files to take away."""
+"""What people take away from a fit: all its tables at once, in memory or as files, and its card in a notebook."""
 
 import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from countveil.common.files import write_csv
 from countveil.fit.dispersions import HasDispersions
 from countveil.fit.results import Results
+from countveil.inference.posterior import noise_of
 from countveil.laws.counts import NegativeBinomial
+from countveil.laws.noise import Noise
 from countveil.models.layout import Part
+from countveil.privacy._text import card
+
+if TYPE_CHECKING:
+    from countveil.fit.base import FactorizationEstimator
+
 
 FACTS = "library", "estimator", "method", "seed", "observations", "mechanism", "source"
 
@@ -114,3 +123,51 @@ def check_writable(folder: Path, tables: Mapping[str, pd.DataFrame], force: bool
         raise FileExistsError(
             f"{folder} holds {there[0]} already; choose another folder, or force to replace what it holds"
         )
+
+
+NOT_PRIVATE = {"exact": "true counts, without noise", "naive": "noisy reports, taken for true counts"}
+
+
+class ShownInNotebooks:
+    """A table of facts once there is a fit; scikit-learn's own picture of the model before."""
+
+    def _repr_html_inner(self) -> str:
+        found: Any = self
+        if hasattr(self, "posterior_"):
+            return fit_card(found)
+        return str(super()._repr_html_inner())  # type: ignore[misc]
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)  # type: ignore[misc]
+        if "text/html" in bundle:
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
+
+
+def fit_card(fit: "FactorizationEstimator") -> str:
+    """HTML of the facts of a fit; quick, so chains are not judged here."""
+    tree, model, layout = fit._fitted()
+    draws, facts = tree["posterior"], tree.attrs
+    sizes = " × ".join(f"{draws.sizes[d]:,} {d}" for d in layout.dims_of(model.spec.output))
+    latent = ", ".join(f"{draws.sizes[d]:,} {d}" for d in layout.dims_of(model.spec.latent))
+    rows = [
+        ("data", sizes),
+        ("noise", in_words(*noise_of(tree), str(facts["observations"]), bool(facts["simulated_noise"]))),
+        *([("reports imported from", str(facts["source"]))] if "source" in facts else []),
+        ("parts", latent),
+        (
+            "draws",
+            f"{draws.sizes['chain']} × {draws.sizes['draw']}, method {facts['method']}, seed {fit.seed_}",
+        ),
+        ("time", f"{fit.fit_seconds_:.1f} s{', interrupted' if fit.interrupted_ else ''}"),
+    ]
+    note = "diagnostics().verdict says whether to trust it; posterior has all draws, in ArviZ's layout."
+    return card(f"{type(fit).__name__}, fitted", rows, note)
+
+
+def in_words(noise: Noise, level: np.ndarray, kind: str, simulated: bool) -> str:
+    """The noise of the data in words."""
+    if kind in NOT_PRIVATE:
+        return NOT_PRIVATE[kind]
+    said = noise.in_words(level)
+    return f"{said}, simulated: protects nobody" if simulated else said

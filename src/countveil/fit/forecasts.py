@@ -9,8 +9,8 @@ import xarray as xr
 
 from countveil.engines.memory import available_memory, in_words
 from countveil.fit.component_tables import tails
-from countveil.fit.intervals import ENDS
 from countveil.fit.parameters import check_interval
+from countveil.fit.reading import ENDS
 from countveil.fit.time_labels import continued
 from countveil.inference import posterior as posteriors
 from countveil.laws.counts import Likelihood, Parameters

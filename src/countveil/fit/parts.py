@@ -18,12 +18,11 @@ from countveil.fit.component_tables import (
     sizes_table,
     weights_of_chains,
 )
-from countveil.fit.intervals import as_calibrated
 from countveil.fit.merging import Places, merged_kept, places_of, together, united
 from countveil.fit.naming import Names, changed, keep_names, names_kept, with_names
 from countveil.fit.networks import Network, network_of
 from countveil.fit.parameters import check_integer, check_interval
-from countveil.fit.reading import Readable
+from countveil.fit.reading import Readable, as_calibrated
 from countveil.inference import posterior as posteriors
 from countveil.inference.matching import STABLE, Matched, alike, matched, numbered, unweighted
 from countveil.inference.row_gammas import check_draws

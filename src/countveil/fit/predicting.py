@@ -12,7 +12,6 @@ from countveil.data.matrices import check_mask
 from countveil.data.observations import Observations
 from countveil.data.provenance import made_of
 from countveil.data.totals import refuse_totals
-from countveil.fit.intervals import ENDS
 from countveil.fit.parameters import check_integer, check_interval
 from countveil.fit.predicted_reports import (
     chances_of,
@@ -21,7 +20,7 @@ from countveil.fit.predicted_reports import (
     one_mechanism,
     report_of,
 )
-from countveil.fit.reading import Readable
+from countveil.fit.reading import ENDS, Readable
 from countveil.inference import posterior as posteriors
 from countveil.inference import totals
 from countveil.inference.predict import laws_of_counts, simulated_counts, simulated_reports

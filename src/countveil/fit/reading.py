@@ -4,19 +4,20 @@ Whatever the einsum of a model, its rates are theta @ phi.T for two matrices (ma
 data make the rows, all others the columns.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from sklearn.exceptions import NotFittedError
 
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
-from countveil.fit.intervals import why_none
 from countveil.fit.parameters import check_labels_of_fit
 from countveil.inference import posterior as posteriors
 from countveil.inference.matching import weights_of
+from countveil.inference.methods import METHODS
 from countveil.laws.counts import Parameters
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
@@ -178,3 +179,23 @@ class Readable:
     def _sides(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Positions of the rows' axes among those of the data, and of the columns'."""
         return self._fitted()[1].matrix_axes
+
+
+ENDS = {"lower": "uncalibrated_lower", "upper": "uncalibrated_upper"}
+
+
+def why_none(facts: Mapping[Any, Any]) -> str:
+    """Why a fit with these facts, which its file keeps, has no intervals; empty if it has calibrated ones."""
+    if facts.get("observations") == "naive":
+        return "those of a naive fit do not hold the truth"
+    method = METHODS.get(str(facts["method"]))
+    if method is None or not method.calibrated:
+        return f"those of method {facts['method']!r} are not calibrated"
+    return ""
+
+
+def as_calibrated(table: pd.DataFrame, why: str, uncalibrated: bool) -> pd.DataFrame:
+    """A table with its intervals where nothing speaks against them, else without, or under a name that says so."""
+    if not why:
+        return table
+    return table.rename(columns=ENDS) if uncalibrated else table.drop(columns=list(ENDS))

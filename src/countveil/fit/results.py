@@ -35,9 +35,8 @@ from countveil.inference.matching import GROUP, unweighted
 from countveil.inference.methods import METHODS
 from countveil.inference.predict import Laws, log_predictive, pointwise_log_likelihood
 from countveil.laws.counts import POISSON
-from countveil.models.factorization import Factorization
+from countveil.models.factorization import Factorization, check_digests, model_of
 from countveil.models.layout import latent_groups
-from countveil.models.portable import check_digests, model_of
 from countveil.models.spec import Spec, axis_sizes
 
 FILE_OVERHEAD = 1 << 20  # bytes of a file besides arrays, at most: names, labels and indices

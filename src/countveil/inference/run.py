@@ -22,8 +22,7 @@ from countveil.inference.starts import Start, automatic
 from countveil.inference.starts.given import Given
 from countveil.inference.streams import Streams
 from countveil.inference.tuning import Tuning, recorded
-from countveil.models.factorization import Factorization
-from countveil.models.portable import model_facts
+from countveil.models.factorization import Factorization, model_facts
 
 SCORE_EVERY = 10  # sweeps between log-likelihoods for the progress display, since one costs half a sweep
 ROUNDING = 1e-12  # share of an objective that is rounding alone

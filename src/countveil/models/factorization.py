@@ -8,13 +8,20 @@ first output axis make the rows' side, all others the columns' side.
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from countveil.laws.counts import POISSON, Likelihood, Parameters
+from countveil.laws.counts import POISSON, Likelihood, Parameters, likelihood_called
 from countveil.models.contraction import Side, Use, plan
-from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior, typical_prior, typical_scale
+from countveil.models.priors import (
+    GammaPrior,
+    LearnedShapePrior,
+    Prior,
+    prior_of,
+    typical_prior,
+    typical_scale,
+)
 from countveil.models.spec import Spec
 
 
@@ -284,3 +291,53 @@ def typical_priors(
     n_terms = math.prod(sizes[a] for a in spec.latent)
     prior = typical_prior(shape, rate, typical_scale(mean_count, n_terms, len(spec.terms)))
     return dict.fromkeys(spec.names, prior)
+
+
+DIGESTS = {"dates": "dates of rows", "added": "seeds"}  # of what priors take from the data, to the last bit
+
+
+def model_facts(model: Factorization) -> dict[str, Any]:
+    """Plain values from which ``model_of`` makes the model again."""
+    settings = dict(model.likelihood.settings)
+    return {
+        "spec": model.spec._asdict(),
+        "sizes": model.rows.sizes | model.columns.sizes,
+        "self_loops": model.self_loops,
+        "likelihood": model.likelihood.name,
+        "factors": [
+            {
+                "prior": f.prior.facts(),
+                "fixed": None if f.fixed is None else f.fixed.tolist(),
+            }
+            for f in model.factors
+        ],
+    } | ({"likelihood_settings": settings} if settings else {})
+
+
+def model_of(facts: dict[str, Any]) -> Factorization:
+    """The model that ``model_facts`` described."""
+    fields: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in facts["spec"].items()
+    }
+    spec = Spec(**fields)
+    priors, fixed = {}, {}
+    for name, each in zip(spec.names, facts["factors"], strict=True):
+        found = each["prior"]
+        if isinstance(found, list):  # as files before version 0.2 have it
+            found = dict(zip(("shape", "rate", "learned"), found, strict=True)) | {"kind": "gamma"}
+        priors[name] = prior_of(found)
+        if each["fixed"] is not None:
+            fixed[name] = np.array(each["fixed"], dtype=float)
+    likelihood = likelihood_called(facts.get("likelihood", "poisson"), facts.get("likelihood_settings", {}))
+    return factorization(
+        spec, facts["sizes"], priors, fixed=fixed, self_loops=facts["self_loops"], likelihood=likelihood
+    )
+
+
+def check_digests(facts: dict[str, Any], model: Factorization) -> None:
+    """Refuse a model whose priors have other dates or seeds than ``facts`` say; raises ValueError."""
+    for stated, factor in zip(facts["factors"], model.factors, strict=True):
+        own = factor.prior.facts()
+        for name, called in DIGESTS.items():
+            if name in own and own[name] != stated["prior"][name]:
+                raise ValueError(f"must hold the {called} that its model was fitted with, got others")

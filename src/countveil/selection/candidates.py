@@ -14,7 +14,7 @@ from countveil.data.release_files import ReleaseFiles
 from countveil.data.reports import observations_of
 from countveil.inference.checkpoint import printed
 from countveil.inference.draws import rounds_of
-from countveil.models.portable import model_facts
+from countveil.models.factorization import model_facts
 from countveil.privacy import Release
 
 NOT_THE_MODEL = ("seed", "threads", "engine", "progress")

@@ -8,9 +8,8 @@ To add a mechanism, write one file with a class and add one line to the table be
 descriptions then take it as they take the others.
 """
 
-from countveil.privacy.mechanisms.base import MECHANISMS, Mechanism, from_json
+from countveil.privacy.mechanisms.base import MECHANISMS, AddedNoise, Elsewhere, Mechanism, from_json
 from countveil.privacy.mechanisms.composed import Composed
-from countveil.privacy.mechanisms.elsewhere import AddedNoise, Elsewhere
 from countveil.privacy.mechanisms.gaussian import DiscreteGaussian, Gaussian
 from countveil.privacy.mechanisms.hiding import Interval, Suppression, TopCoding
 from countveil.privacy.mechanisms.laplace import Laplace

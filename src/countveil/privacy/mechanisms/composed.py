@@ -4,8 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from countveil.privacy.mechanisms.base import Mechanism, from_json, names_in
-from countveil.privacy.mechanisms.elsewhere import NO_DIFFERENTIAL_PRIVACY, Elsewhere, check_names
+from countveil.privacy.mechanisms.base import (
+    NO_DIFFERENTIAL_PRIVACY,
+    Elsewhere,
+    Mechanism,
+    check_names,
+    from_json,
+    names_in,
+)
 from countveil.privacy.mechanisms.hiding import Suppression, TopCoding
 from countveil.privacy.mechanisms.rounding import RandomRounding, Rounding
 

@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Self
 from countveil.privacy import promise, promise_of_rho
 from countveil.privacy.exact import Exact, from_text, positive, rounded_up, short
 from countveil.privacy.gaussian_noise import MAX_VARIANCE
-from countveil.privacy.mechanisms.base import MOST_DIGITS
-from countveil.privacy.mechanisms.elsewhere import LARGEST, SMALLEST, AddedNoise, scale
+from countveil.privacy.mechanisms.base import LARGEST, MOST_DIGITS, SMALLEST, AddedNoise, scale
 
 
 class _GaussianNoise(AddedNoise):

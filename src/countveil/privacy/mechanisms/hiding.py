@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from countveil.privacy.exact import from_text
-from countveil.privacy.mechanisms.elsewhere import NO_DIFFERENTIAL_PRIVACY, Elsewhere, check_names, whole
+from countveil.privacy.mechanisms.base import NO_DIFFERENTIAL_PRIVACY, Elsewhere, check_names, whole
 
 
 @dataclass(frozen=True, repr=False)

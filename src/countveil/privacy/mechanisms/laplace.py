@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from countveil.privacy.exact import rounded_up, short
-from countveil.privacy.mechanisms.elsewhere import AddedNoise, scale
+from countveil.privacy.mechanisms.base import AddedNoise, scale
 
 
 @dataclass(frozen=True, repr=False)

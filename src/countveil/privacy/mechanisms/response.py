@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import ClassVar, Self
 
 from countveil.privacy.exact import Exact, positive, rounded_up, short
-from countveil.privacy.mechanisms.elsewhere import Elsewhere
+from countveil.privacy.mechanisms.base import Elsewhere
 
 
 @dataclass(frozen=True, repr=False)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from countveil.privacy.exact import short
-from countveil.privacy.mechanisms.elsewhere import AddedNoise, scale
+from countveil.privacy.mechanisms.base import AddedNoise, scale
 
 SMALLEST_RATE, LARGEST_RATE = Fraction(1, 10**9), Fraction(10**9)
 

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from countveil.privacy.exact import exact, from_text, rounded_up, short
-from countveil.privacy.mechanisms.elsewhere import Elsewhere, check_names
+from countveil.privacy.mechanisms.base import Elsewhere, check_names
 
 MOST_NUMBERS = 1_000_000
 NONE = Fraction(0)  # most of a large table

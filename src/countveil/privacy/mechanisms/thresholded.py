@@ -6,8 +6,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 from countveil.privacy.exact import exact, from_text, short
-from countveil.privacy.mechanisms.base import Mechanism, from_json
-from countveil.privacy.mechanisms.elsewhere import AddedNoise, Elsewhere, check_names
+from countveil.privacy.mechanisms.base import AddedNoise, Elsewhere, Mechanism, check_names, from_json
 from countveil.privacy.mechanisms.two_sided_geometric import TwoSidedGeometric
 
 

@@ -14,7 +14,7 @@ from countveil.privacy.errors import RefusedError
 from countveil.privacy.exact import short
 from countveil.privacy.report import Report
 from countveil.privacy.study import Study
-from countveil.study.audit import bounds, statistics
+from countveil.study.audit import statistics
 from countveil.study.audit.statistics import CRITICAL, Histogram, Integers, Outputs
 
 LEVELS = (PrivacyLevel(1, 10), PrivacyLevel(1, 1), PrivacyLevel(4, 1), PrivacyLevel.zcdp("0.125"))
@@ -229,12 +229,12 @@ def _far(level: Level) -> int:
 
 def _promised(
     level: Level, first: list[int], second: list[int]
-) -> tuple[str, Fraction, Callable[[Outputs, Outputs, float], bounds.Bound]]:
+) -> tuple[str, Fraction, Callable[[Outputs, Outputs, float], statistics.Bound]]:
     """What is promised between two inputs, by name and number, and the bound that tests it."""
     distances = [abs(a - b) for a, b in zip(first, second, strict=True)]
     if isinstance(level, PrivacyLevel):
-        return "epsilon", level.epsilon_at(sum(distances)), bounds.epsilon_bound
-    return "rho", level.loss * sum(distance**2 for distance in distances), bounds.rho_bound
+        return "epsilon", level.epsilon_at(sum(distances)), statistics.epsilon_bound
+    return "rho", level.loss * sum(distance**2 for distance in distances), statistics.rho_bound
 
 
 def _outputs(route: Route, level: Level, x: list[int], first: list[int], second: list[int]) -> Outputs:
