@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import subprocess
+import sys
 import warnings
 import zlib
 
@@ -17,8 +19,6 @@ from countveil.privacy import _archive
 from countveil.report import load_fit
 from tests import hostile
 
-pytestmark = pytest.mark.long
-
 
 @pytest.fixture(scope="module")
 def valid(tmp_path_factory):
@@ -33,12 +33,14 @@ def victim(tmp_path, valid):
     return tmp_path / "victim"
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("checked_apart")
 def test_a_whole_fit_passes_and_says_its_model(valid):
     assert fit_files.check(valid) == "TopicModel"
     assert load_fit(valid).n_topics == 3
 
 
+@pytest.mark.long
 def test_every_changed_byte_is_refused(valid, tmp_path):
     content = valid.read_bytes()
     path = tmp_path / "fit.nc"
@@ -52,12 +54,14 @@ def test_every_changed_byte_is_refused(valid, tmp_path):
             fit_files.check(path)
 
 
+@pytest.mark.long
 def test_a_fit_without_a_seal_says_how_to_make_it_anew(valid, tmp_path):
     (tmp_path / "old.nc").write_bytes(valid.read_bytes()[: -_archive.SEAL_LENGTH])
     with pytest.raises(ValueError, match="made again from its release and seed"):
         fit_files.check(tmp_path / "old.nc")
 
 
+@pytest.mark.long
 def test_the_state_of_a_stream_is_sealed_too(tmp_path):
     counts = np.random.default_rng(1).poisson(1.0, (12, 9))
     model = cv.TopicModel(2, method="svi", seed=1, draws=5, threads=1, progress=False)
@@ -89,6 +93,7 @@ def assert_refused_unread(path, said, read, monkeypatch):
     assert hostile.VICTIM[:8] not in str(refused.value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", hostile.changes("victim"))
 def test_a_hostile_fit_is_refused_in_one_line_before_it_is_read(name, valid, victim, tmp_path, monkeypatch):
     """Here by a model; tests of the command that makes reports meet them in processes of their own."""
@@ -97,6 +102,7 @@ def test_a_hostile_fit_is_refused_in_one_line_before_it_is_read(name, valid, vic
     assert_refused_unread(path, said, cv.TopicModel.load, monkeypatch)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("checked_apart")
 @pytest.mark.parametrize("read", [fit_files.check, load_fit])
 def test_every_reader_refuses_a_hostile_fit(read, valid, victim, tmp_path, monkeypatch):
@@ -105,6 +111,7 @@ def test_every_reader_refuses_a_hostile_fit(read, valid, victim, tmp_path, monke
     assert_refused_unread(path, said, read, monkeypatch)
 
 
+@pytest.mark.long
 def test_draws_that_do_not_fit_into_memory_are_refused(valid, tmp_path, monkeypatch):
     monkeypatch.setattr("countveil.privacy._archive.SMALL", 1000)
     monkeypatch.setattr("countveil.privacy._archive.available_memory", lambda: 5000)
@@ -112,6 +119,7 @@ def test_draws_that_do_not_fit_into_memory_are_refused(valid, tmp_path, monkeypa
         fit_files.inspect(valid)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(os.name != "posix", reason="pipes with names are POSIX")
 def test_what_is_no_file_is_refused(tmp_path, valid):
     os.mkfifo(tmp_path / "pipe.nc")
@@ -132,6 +140,7 @@ def swapped(reader, monkeypatch, swap):
     monkeypatch.setattr(reader, "open_datatree", late)
 
 
+@pytest.mark.long
 def test_a_release_is_no_fit(tmp_path):
     release = cv.simulate_release(np.ones((2, 2), int), cv.PrivacyLevel(1, 1), np.random.default_rng(1))
     release.save(tmp_path / "r.npz")
@@ -141,6 +150,7 @@ def test_a_release_is_no_fit(tmp_path):
         cv.TopicModel.load(tmp_path / "r.npz")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("checked_apart")
 def test_a_file_that_takes_the_place_of_a_checked_one_is_not_read(valid, tmp_path, monkeypatch):
     path, other = tmp_path / "fit.nc", tmp_path / "other.nc"
@@ -153,6 +163,7 @@ def test_a_file_that_takes_the_place_of_a_checked_one_is_not_read(valid, tmp_pat
     assert cv.TopicModel.load(path).posterior["posterior"]["theta"].to_numpy().flat[0] == 12345.0
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("checked_apart")
 def test_a_file_that_changes_after_it_was_checked_is_refused(valid, tmp_path, monkeypatch):
     path, other = tmp_path / "fit.nc", tmp_path / "other.nc"
@@ -163,6 +174,7 @@ def test_a_file_that_changes_after_it_was_checked_is_refused(valid, tmp_path, mo
         cv.TopicModel.load(path)
 
 
+@pytest.mark.long
 def test_too_little_memory_is_no_fault_of_the_file(valid, monkeypatch):
     def none_left(*_, **__):
         raise MemoryError
@@ -172,6 +184,7 @@ def test_too_little_memory_is_no_fault_of_the_file(valid, monkeypatch):
         cv.TopicModel.load(valid)
 
 
+@pytest.mark.long
 def test_values_are_looked_at_in_pieces(valid, tmp_path, monkeypatch):
     """The last value of a large array is seen, whatever the size of the pieces."""
     from countveil.common import fit_files
@@ -205,6 +218,7 @@ CHUNKS = {  # (filters skipped, a bit for each in the order shuffle, deflate; co
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("skipped", "content", "whole"), CHUNKS.values(), ids=CHUNKS)
 def test_a_chunk_is_unpacked_where_deflate_was_not_skipped(skipped, content, whole, tmp_path):
     """HDF5 leaves a chunk as it is where a filter would not make it smaller, and notes so beside it."""
@@ -219,3 +233,144 @@ def test_a_chunk_is_unpacked_where_deflate_was_not_skipped(skipped, content, who
         else:
             with pytest.raises(ValueError, match="got a chunk that unpacks to more at a"):
                 Checked(file, source)
+
+
+@pytest.fixture(scope="module")
+def read_first(tmp_path_factory):
+    """A small fit as a file."""
+    return hostile.small_fit(tmp_path_factory.mktemp("valid") / "fit.nc")
+
+
+@pytest.fixture
+def python(tmp_path, monkeypatch):
+    """Another program in place of Python, by its lines in the shell."""
+
+    def put(*lines):
+        program = tmp_path / "python"
+        program.write_text("\n".join(("#!/bin/sh", *lines, "")))
+        program.chmod(0o700)
+        monkeypatch.setattr(sys, "executable", str(program))
+
+    return put
+
+
+@pytest.mark.usefixtures("checked_apart")
+@pytest.mark.skipif(sys.platform == "win32", reason="programs by their first line are POSIX")
+def test_a_file_that_makes_the_hdf5_library_hang_or_crash_is_refused(
+    read_first, tmp_path, python, monkeypatch
+):
+    shutil.copyfile(read_first, tmp_path / "a.nc")
+    python("echo ready", "kill -SEGV $$")
+    with pytest.raises(ValueError, match=r"a\.nc .* got a crash of the HDF5 library \(signal 11\)"):
+        fit_files.check(tmp_path / "a.nc")
+    python("echo ready", "echo broken within >&2", "exit 1")
+    with pytest.raises(ValueError, match=r"a\.nc .* must be readable, got broken within"):
+        fit_files.check(tmp_path / "a.nc")
+    monkeypatch.setattr(fit_files, "LEAST_SECONDS", 0.5)
+    python("echo ready", "exec sleep 60")
+    with pytest.raises(
+        ValueError, match=r"a\.nc is not a fit saved by countveil: it must be readable, got no end"
+    ):
+        fit_files.check(tmp_path / "a.nc")
+
+
+@pytest.mark.usefixtures("checked_apart")
+@pytest.mark.skipif(sys.platform == "win32", reason="programs by their first line are POSIX")
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["echo 'cannot allocate memory' >&2", "exit 127"], "cannot allocate memory"),
+        (["kill -KILL $$"], "it said nothing"),
+        (["exec sleep 60"], "no sign of it in 0 s"),
+    ],
+)
+def test_a_process_that_does_not_start_is_no_fault_of_the_file(lines, said, read_first, python, monkeypatch):
+    monkeypatch.setattr(fit_files, "LEAST_SECONDS", 0.4)
+    python(*lines)
+    for read in (fit_files.check, cv.TopicModel.load):
+        with pytest.raises(
+            OSError, match=r"fit\.nc was not read: a fit is checked by a Python process"
+        ) as raised:
+            read(read_first)
+        assert said in str(raised.value)
+        assert "is not a fit" not in str(raised.value)
+        assert "\n" not in str(raised.value)
+
+
+@pytest.mark.usefixtures("checked_apart")
+@pytest.mark.parametrize(
+    "error", [OSError(12, "Cannot allocate memory"), OSError("no processes on this system")]
+)
+def test_a_system_that_starts_no_processes_is_named(error, read_first, monkeypatch):
+    def refuse(*_, **__):
+        raise error
+
+    monkeypatch.setattr(subprocess, "run", refuse)
+    with pytest.raises(OSError, match=r"which did not start: .*(Cannot allocate memory|no processes)"):
+        fit_files.check(read_first)
+    monkeypatch.undo()
+    monkeypatch.setattr(sys, "executable", None)
+    with pytest.raises(OSError, match="which did not start"):
+        fit_files.check(read_first)
+
+
+@pytest.mark.usefixtures("checked_apart")
+def test_it_imports_nothing_from_the_current_folder(read_first, tmp_path, monkeypatch):
+    (tmp_path / "h5py.py").write_text("open('it-ran', 'w').close()\nraise SystemExit('planted')\n")
+    (tmp_path / "countveil.py").write_text("open('it-ran', 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    assert fit_files.check(read_first) == "TopicModel"
+    assert not (tmp_path / "it-ran").exists()
+
+
+def large_chunk(file):
+    """An array in one piece, which takes 60 MB to read."""
+    values = np.zeros(7_500_000)
+    values[:200_000] = np.random.default_rng(1).random(200_000)
+    file.create_dataset("posterior/more", data=values, chunks=values.shape, compression="gzip")
+
+
+@pytest.mark.usefixtures("checked_apart")
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="the limit needs /proc")
+def test_its_memory_is_limited(read_first, tmp_path, monkeypatch):
+    bad = hostile.changed(read_first, tmp_path / "bad.nc", large_chunk)
+    assert fit_files.check(bad) == "TopicModel"
+    monkeypatch.setattr(fit_files, "ROOM", 20_000_000)
+    assert fit_files.check(read_first) == "TopicModel"
+    with pytest.raises(ValueError, match=r"bad\.nc .* must be readable in \d+ bytes of memory"):
+        fit_files.check(bad)
+
+
+@pytest.mark.usefixtures("checked_apart")
+def test_its_limit_is_its_own(read_first):
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    fit_files.check(read_first)
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+
+
+@pytest.mark.usefixtures("checked_apart")
+def test_the_place_in_the_file_is_its_own(read_first):
+    """The process and its parent read the same open file, one after the other."""
+    with fit_files.opened(read_first) as (kind, file):
+        assert kind == "TopicModel"
+        assert file.tell() == 0
+        with h5py.File(file, "r") as again:
+            assert again["posterior/theta"].shape == (2, 10, 12, 3)
+
+
+@pytest.mark.usefixtures("checked_apart")
+@pytest.mark.parametrize("relative", [True, False])
+def test_no_code_of_a_folder_on_the_path_runs_when_it_starts(read_first, tmp_path, monkeypatch, relative):
+    """``site`` would run these files of any folder from which modules are imported, a relative one included."""
+    for name in ("sitecustomize", "usercustomize"):
+        (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()")
+    if relative:
+        (tmp_path / "h5py.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w').close()")
+        monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend("." if relative else str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    assert fit_files.check(read_first) == "TopicModel"
+    assert not (tmp_path / "ran").exists()

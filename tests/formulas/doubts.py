@@ -8,7 +8,7 @@ from scipy import stats
 
 from countveil import mechanisms as m
 from countveil.data.mechanism_checks import excess
-from countveil.laws.noise.agreement import log_agreement, log_most_probable
+from countveil.data.provenance import log_agreement, log_most_probable
 from tests.formulas.brute import ALPHAS, NOISE, formula, noise_pmf, same
 
 SKELLAMS = (0.2, 1.0, 7.5)  # both rates

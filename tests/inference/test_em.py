@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -5,6 +7,7 @@ import countveil as cv
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.evaluation.topics import topic_error
 from countveil.inference import em, methods, scoring
+from countveil.inference.em import Folds
 from countveil.inference.facts import facts_of
 from countveil.inference.streams import Streams
 from tests.inference.test_cavi import largest_fall, problem
@@ -13,10 +16,12 @@ from tests.joint import (
     assert_same_bits,
     count_moments,
     dense_exposures,
+    draw_factors,
     fit_settings,
     mu_of,
     planted,
     small_model,
+    truncated_logpmf,
 )
 
 STREAMS = Streams.of_chain(1, 0)
@@ -173,3 +178,69 @@ def test_rates_are_positive_where_no_report_is(model):
     fit = model.fit(PrivatizedCounts(np.zeros((5, 5), dtype=int), 0.5))
     assert (fit.rate().to_numpy() > 0.0).all()
     assert float(fit.rate().max()) < 1e-50
+
+
+def test_held_out_cells_leave_the_training_data_and_keep_their_reports():
+    observations = planted(40, 30, 3, 0.5, seed=1)[2]
+    folds = em.hold_out(observations, np.random.default_rng(2))
+    assert len(folds) == 5
+    for training, rows, columns in folds:
+        assert 30 < rows.size <= 60
+        assert (observations.cells(rows, columns)[0] >= 0).all()
+        assert (training.cells(rows, columns)[0] == -1).all()
+        assert training.n_masked == rows.size
+    cells = np.concatenate([fold.rows * 30 + fold.columns for fold in folds])
+    assert np.unique(cells).size == cells.size
+
+
+def test_large_data_have_fewer_held_out_cells(monkeypatch):
+    monkeypatch.setattr(em, "MAX_HELD_OUT", 100)
+    observations = planted(40, 30, 3, 0.5, seed=1)[2]
+    assert [fold.rows.size > 45 for fold in em.hold_out(observations, np.random.default_rng(2))] == [True]
+    monkeypatch.setattr(em, "MAX_HELD_OUT", 30)
+    folds = em.hold_out(observations, np.random.default_rng(2))
+    assert [25 < fold.rows.size <= 30 for fold in folds] == [True]
+
+
+class Still:
+    """An algorithm whose states are what the fold's number says, and never change but for their sweep."""
+
+    made = 0
+
+    def __init__(self, observations, model):
+        self.number, Still.made = Still.made, Still.made + 1
+        self.factors = draw_factors(model, np.random.default_rng(self.number))[0]
+        self.training = observations
+
+    def init(self, observations, model, streams, engine, start):
+        assert observations is self.training
+        return SimpleNamespace(factors=self.factors, parameters=(), sweep=0)
+
+    def step(self, state, observations, model, streams, engine):
+        assert observations is self.training
+        return SimpleNamespace(factors=self.factors, parameters=(), sweep=state.sweep + 1), None
+
+
+def test_the_objective_is_the_score_of_all_held_out_cells(monkeypatch):
+    monkeypatch.setattr(Still, "made", 0)
+    _, _, observations, reports = planted(40, 30, 2, 0.5, seed=1)
+    model = small_model((40, 30))
+    folds = Folds(observations, model, np.random.default_rng(2), Still)
+    states = folds.init(observations, model, Streams.of_chain(1, 0), SERIAL)
+    states, info = folds.step(states, observations, model, Streams.of_chain(1, 0), SERIAL)
+    assert [state.sweep for state in states] == [1] * 5
+    expected = 0.0
+    for number, fold in enumerate(folds.folds):
+        mu = mu_of(draw_factors(model, np.random.default_rng(number))[0])
+        expected += truncated_logpmf(reports, mu, np.array(0.5))[fold.rows, fold.columns].sum()
+    assert info.objective == pytest.approx(expected, rel=1e-10)
+
+
+def test_it_stops_some_iterations_after_the_best(monkeypatch):
+    monkeypatch.setattr(Still, "made", 0)
+    observations, model = planted(40, 30, 2, 0.5, seed=1)[2], small_model((40, 30))
+    folds = Folds(observations, model, np.random.default_rng(2), Still)
+    scores = [-100.0, -90.0, -80.0, *[-80.0 * (1 - 0.5 * em.IMPROVEMENT)] * 20]
+    stopped = next(n for n in range(1, 20) if folds.rule((SimpleNamespace(sweep=n),), scores[:n]))
+    assert folds.best_iteration == 3
+    assert stopped == 3 + em.PATIENCE

@@ -95,3 +95,65 @@ def test_others_are_refused():
         plotting.prevalence_over("fit")
     with pytest.raises(ValueError, match=r"which must be numbers from 0 to 2, got \[9\]"):
         plotting.prevalence_over(the_fit(), [9])
+
+
+SERIES = np.random.default_rng(7).poisson([3.0, 1.0, 9.0], (3, 12, 3))
+
+
+@pytest.fixture(scope="module")
+def forecast_fit():
+    modes = {"modes": ["place", "time", "item"]}
+    return cv.DynamicModel(2, **modes, **QUICK).fit(cv.PrivatizedCounts(SERIES, 0.3))
+
+
+def test_lines_bands_and_dots_are_those_of_tables_forecasts_and_reports(forecast_fit):
+    ahead, reports = forecast_fit.forecast(4), SERIES.sum((0, 2))
+    ax = plotting.forecast(forecast_fit, ahead, 1, along="place", reports=reports)
+    past, to_come, dots = ax.get_lines()
+    trend = forecast_fit.trend("place").query("place == 1")
+    draws = ahead.counts.sum("item").sel(place=1).to_numpy()
+    np.testing.assert_allclose(past.get_ydata(), trend["rate"])
+    np.testing.assert_allclose(to_come.get_ydata(), np.median(draws, axis=0))
+    np.testing.assert_array_equal(to_come.get_xdata(), [12, 13, 14, 15])
+    np.testing.assert_array_equal(dots.get_ydata(), reports)
+    assert ax.get_title() == "place 1"
+    assert "90% intervals" in ax.get_ylabel()
+    until_now, wide, narrow = (each.get_paths()[0].vertices[:, 1] for each in bands(ax))
+    assert (until_now.min(), until_now.max()) == pytest.approx((trend["lower"].min(), trend["upper"].max()))
+    for heights, (low, high) in ((wide, (0.05, 0.95)), (narrow, (0.25, 0.75))):
+        ends = np.quantile(draws, [low, high], axis=0)
+        assert (heights.min(), heights.max()) == pytest.approx((ends[0].min(), ends[1].max()))
+
+
+def test_the_largest_of_the_last_axis_is_drawn_unless_another_is_named(forecast_fit):
+    assert plotting.forecast(forecast_fit, forecast_fit.forecast(2)).get_title() == "item 2"
+
+
+def test_forecasts_of_a_naive_fit_have_no_bands():
+    forecast_fit = cv.DynamicModel(2, **QUICK).fit(cv.NaiveCounts(SERIES[0]))
+    ax = plotting.forecast(forecast_fit, forecast_fit.forecast(2))
+    assert not bands(ax)
+    assert "no intervals" in ax.get_ylabel()
+
+
+def test_what_is_unknown_is_refused_by_name(forecast_fit, tensor_fit):
+    ahead = forecast_fit.forecast(2)
+    with pytest.raises(TypeError, match="fit must be a DynamicModel, got TensorModel"):
+        plotting.forecast(tensor_fit, ahead)
+    with pytest.raises(ValueError, match="along must be one of"):
+        plotting.forecast(forecast_fit, ahead, along="time")
+    with pytest.raises(ValueError, match="label must be one of the item axis, got 7"):
+        plotting.forecast(forecast_fit, ahead, 7)
+    with pytest.raises(ValueError, match="reports must be 12 to 14 numbers, one per step"):
+        plotting.forecast(forecast_fit, ahead, reports=SERIES[0])
+
+
+def test_only_the_last_steps_are_drawn_if_asked(forecast_fit):
+    ahead, reports = forecast_fit.forecast(2), SERIES.sum((0, 2))
+    lines = plotting.forecast(forecast_fit, ahead, 1, along="place", reports=reports, last=5).get_lines()
+    whole = plotting.forecast(forecast_fit, ahead, 1, along="place", reports=reports).get_lines()
+    for short, long, start in zip(lines, whole, (7, 0, 7), strict=True):
+        np.testing.assert_allclose(short.get_ydata(), long.get_ydata()[start:])
+    assert lines[1].get_xdata().tolist() == [5, 6]
+    with pytest.raises(ValueError, match="last must be 1 or more, got 0"):
+        plotting.forecast(forecast_fit, ahead, last=0)

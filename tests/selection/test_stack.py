@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 
 import countveil as cv
 from countveil import evaluation
-from countveil.evaluation.calibration import randomised
+from countveil.evaluation.errors import randomised
 from countveil.fit.predicting import Predicts
 from countveil.inference.folds import stacking_weights
 from countveil.selection import Stack, stack

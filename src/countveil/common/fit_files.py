@@ -3,26 +3,130 @@
 A fit is an HDF5 file (netCDF) with a seal at its end, which HDF5 leaves unread. It may come from anybody. What is
 checked here needs no more than h5py, so that a hostile file is refused before the models are imported. The HDF5
 library itself can hang, crash or fill the memory on a file whose inside was broken on purpose; so a process of its own
-reads everything once (``fit_process``).
+reads everything once.
 """
 
 import json
 import math
 import os
 import stat
+import subprocess
 import sys
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
+from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 import h5py
 import numpy as np
 
-from countveil.common import fit_process
 from countveil.privacy import _archive
 from countveil.privacy._archive import SMALL, too_much
+
+# The Python process of its own that reads a fit from somebody else first, with a limit on its time and its
+# memory.
+#
+# It gets the file as its standard input, already open: no other file can take its place.
+
+LEAST_SECONDS, BYTES_PER_SECOND = 30.0, 10e6
+"""How long a file may take to read: this, and as long as a slow disk takes."""
+ROOM = 1 << 30
+"""Bytes of memory that reading may take besides twice the file's; arrays are read some megabytes at a time."""
+
+_READY = b"ready\n"
+_SAID = 200
+_ALONE = "-I", "-S", "-X", "utf8"
+"""Python without its variables and without ``site``, which would run any ``sitecustomize.py`` that it finds."""
+_BEGIN = """
+import json, runpy, sys
+known = json.loads(sys.argv.pop(1))
+sys.path[:] = known + [each for each in sys.path if each not in known]
+runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+"""
+
+
+def ask(module: str, descriptor: int, path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a module that calls ``answer`` finds in an open file: {"estimator": its model}, or {"rule": what it breaks}.
+
+    ``path`` is what errors call the file. Raises OSError where the process does not start.
+    """
+    size = os.fstat(descriptor).st_size
+    seconds, room = LEAST_SECONDS + size / BYTES_PER_SECOND, ROOM + 2 * size
+    command = [sys.executable, *_ALONE, "-c", _BEGIN, json.dumps(folders()), module, str(room)]
+    try:
+        done = subprocess.run(command, stdin=descriptor, capture_output=True, timeout=seconds, check=False)
+        status, told, complaint = done.returncode, done.stdout, done.stderr
+    except subprocess.TimeoutExpired as late:
+        status, told, complaint = None, late.stdout or b"", f"no sign of it in {seconds:.0f} s".encode()
+    except (OSError, ValueError, TypeError) as error:  # the last where Python does not know its own program
+        raise _not_started(path, str(error)) from error
+    if not told.startswith(_READY):
+        raise _not_started(path, complaint.decode("utf-8", "replace"))
+    answer = told.removeprefix(_READY)
+    if status is None:
+        return {"rule": f"must be readable, got no end of it in {seconds:.0f} s"}
+    if status < 0:
+        return {"rule": f"must be readable, got a crash of the HDF5 library (signal {-status})"}
+    if not answer:
+        return {"rule": f"must be readable, got {_line(complaint.decode('utf-8', 'replace'))}"}
+    found: dict[str, Any] = json.loads(answer)
+    return found
+
+
+def folders() -> list[str]:
+    """Where this process imports from, without relative folders, whose content depends on where it stands."""
+    own = str(Path(__file__).resolve().parents[2])
+    found = [each for each in sys.path if os.path.isabs(each)]
+    return found if own in found else [*found, own]
+
+
+def _not_started(path: str | os.PathLike[str], why: str) -> OSError:
+    return OSError(
+        f"{os.fspath(path)} was not read: a fit is checked by a Python process of its own first, which did not start: "
+        f"{_line(why) or 'it said nothing'}"
+    )
+
+
+def _line(said: str) -> str:
+    """The end of what a process said, in one line."""
+    return " ".join(said.split())[-_SAID:]
+
+
+def limit_memory(room: int) -> None:
+    """Lets this process take at most ``room`` bytes more than it has, where the system has /proc and such limits."""
+    try:
+        import resource
+
+        taken = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0]) * resource.getpagesize()
+    except (ImportError, OSError):
+        return
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    most = taken + room if hard == resource.RLIM_INFINITY else min(taken + room, hard)
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def answer(inspect: Callable[[BinaryIO], str], room: int) -> None:
+    """Prints that it is there, and then what ``inspect`` finds in standard input, or the rule that breaks, as JSON."""
+    limit_memory(room)
+    sys.stdout.buffer.write(_READY)
+    sys.stdout.flush()
+    try:
+        with open(0, "rb", closefd=False) as source:
+            found = {"estimator": inspect(source)}
+    except MemoryError:
+        found = {"rule": f"must be readable in {room} bytes of memory, got one that takes more"}
+    except Exception as error:  # what a file from anybody makes libraries raise has no end
+        found = {"rule": rule_of(error)}
+    print(json.dumps(found))
+
+
+def rule_of(error: Exception) -> str:
+    """What a file breaks, in one line, from whatever was raised about it."""
+    said = " ".join(str(error).split())[:300]
+    return said if said.startswith("must ") else f"must be readable, got {said}"
+
 
 # HDF5 files that others wrote: whether they hold their own data, as much as they say, and nothing else.
 #
@@ -337,7 +441,7 @@ def _sealed(descriptor: int, path: str | os.PathLike[str]) -> bytes:
 def _inspected(descriptor: int, path: str | os.PathLike[str]) -> str:
     """What ``inspect`` finds in a process of its own."""
     os.lseek(descriptor, 0, os.SEEK_SET)
-    found = fit_process.ask("countveil.common.fit_files", descriptor, path)
+    found = ask("countveil.common.fit_files", descriptor, path)
     if "rule" in found:
         raise FitFileError(path, found["rule"])
     return str(found["estimator"])
@@ -369,7 +473,7 @@ def faults(path: str | os.PathLike[str]) -> Iterator[None]:
     except (FitFileError, MemoryError):
         raise
     except Exception as error:  # what a file from anybody makes libraries raise has no end
-        raise FitFileError(path, fit_process.rule_of(error)) from error
+        raise FitFileError(path, rule_of(error)) from error
 
 
 def _refuse(rule: str) -> NoReturn:
@@ -460,4 +564,4 @@ def _check_values(found: Checked, path: str, least: float = 0.0) -> None:
 
 
 if __name__ == "__main__":
-    fit_process.answer(inspect_open, int(sys.argv[1]))
+    answer(inspect_open, int(sys.argv[1]))

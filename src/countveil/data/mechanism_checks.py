@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from scipy.special import gammaincc
 
 from countveil.data.observations import Observations, runs_of
-from countveil.data.provenance import made_of
+from countveil.data.provenance import log_most_probable, made_of
 from countveil.kernels.entries import MASKED
 from countveil.kernels.report_kernels import GUESS, LEAST, MOST
 from countveil.laws.noise.additive import AdditiveLaw
-from countveil.laws.noise.agreement import log_most_probable
 from countveil.laws.noise.any_mechanism import UNBIASED, AnyMechanismNoise
 from countveil.laws.noise.laws import law_of
 from countveil.laws.noise.protocol import Contradiction, Tally

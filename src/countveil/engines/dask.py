@@ -22,9 +22,8 @@ from distributed import Client, Future
 
 from countveil import __version__
 from countveil.data.observations import Observations
-from countveil.engines.blas import libraries, set_threads
 from countveil.engines.blocks import Arrays, Block, BlockFunction, Prepare, put_together, row_blocks
-from countveil.engines.threads import ThreadEngine
+from countveil.engines.threads import ThreadEngine, libraries, set_threads
 
 MAX_LOSSES = 10  # of workers, in a row
 WAIT_SECONDS = 60.0  # for a first worker

@@ -1,16 +1,14 @@
 """How good a fit is: errors and scores of rates, calibration, quality of topics, alignment of components."""
 
-from countveil.evaluation.calibration import (
+from countveil.evaluation.errors import (
     coverage,
     coverage_of_reports,
-    randomised_pit,
-    randomised_pit_of_reports,
-)
-from countveil.evaluation.errors import (
     log_score,
     mean_absolute_error,
     poisson_divergence,
     predictive_log_score,
+    randomised_pit,
+    randomised_pit_of_reports,
 )
 from countveil.evaluation.topics import (
     align_draws,

@@ -16,7 +16,7 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 
 from countveil.common.console import Watcher
-from countveil.engines.blas import one_blas_thread
+from countveil.engines.threads import one_blas_thread
 from countveil.evaluation import npmi, relevant_words
 from countveil.experiments.corpora import Corpus
 from countveil.fit import TopicModel

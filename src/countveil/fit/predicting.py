@@ -13,7 +13,7 @@ from countveil.data.observations import Observations
 from countveil.data.provenance import made_of
 from countveil.data.totals import refuse_totals
 from countveil.fit.parameters import check_integer, check_interval
-from countveil.fit.predicted_reports import (
+from countveil.fit.predictive_checks import (
     chances_of,
     made_alike,
     made_with,

@@ -9,9 +9,9 @@ from sklearn.base import TransformerMixin
 from sklearn.utils.metaestimators import available_if
 
 from countveil.data.observations import Observations
-from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import MAX_ROWS_PER_BLOCK, Arrays, Block, Engine, row_blocks
 from countveil.engines.opening import opened
+from countveil.engines.threads import one_blas_thread
 from countveil.fit.base import Given
 from countveil.fit.parameters import check_labels_of_fit
 from countveil.inference.algorithm import engine_or_threads

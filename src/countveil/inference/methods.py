@@ -4,7 +4,7 @@ from typing import Any
 
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
-from countveil.engines.blas import one_blas_thread
+from countveil.engines.threads import one_blas_thread
 from countveil.inference import augmented_gibbs, bessel_cavi, cavi, em, gibbs, svi
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.draws import check_factors

@@ -10,8 +10,8 @@ import numpy as np
 from rich.progress import TaskID
 
 from countveil.data.observations import Observations
-from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Engine
+from countveil.engines.threads import one_blas_thread
 from countveil.inference import checkpoint, scoring
 from countveil.inference.algorithm import Algorithm, Checkpoint, engine_or_threads
 from countveil.inference.diagnostics import R_HAT_NESTED

@@ -15,7 +15,7 @@ from countveil.common.console import Watcher
 from countveil.data.observations import ExactCounts, NaiveCounts
 from countveil.data.reports import Reports
 from countveil.data.simulation import simulate_release
-from countveil.engines.blas import one_blas_thread
+from countveil.engines.threads import one_blas_thread
 from countveil.evaluation import log_score, match_topics, mean_absolute_error, topic_error
 from countveil.fit import TopicModel
 from countveil.inference.diagnostics import FitWarning

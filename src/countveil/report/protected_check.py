@@ -11,7 +11,7 @@ import numpy as np
 from countveil.data.observations import Observations
 from countveil.data.provenance import Report, made_of
 from countveil.fit.base import FactorizationEstimator
-from countveil.fit.predicted_reports import checkable, made_alike, report_of, truncated
+from countveil.fit.predictive_checks import checkable, made_alike, report_of, truncated
 from countveil.laws.counts.protocol import parameters_of_rows, rates_at
 from countveil.laws.noise import AnyMechanismNoise
 from countveil.report.check import Check, histogram, judged, releases_of, selected

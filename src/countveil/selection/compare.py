@@ -16,9 +16,8 @@ from sklearn.exceptions import ConvergenceWarning
 from countveil.common.files import replacing
 from countveil.data.io import check_npz
 from countveil.data.matrices import check_integer
-from countveil.engines.blas import one_blas_thread
 from countveil.engines.opening import check_engine
-from countveil.engines.threads import threads_worth
+from countveil.engines.threads import one_blas_thread, threads_worth
 from countveil.inference.checkpoint import fingerprint
 from countveil.inference.diagnostics import FitWarning
 from countveil.inference.folds import Cells, folds_of, is_mirrored, log_mean_extrapolated

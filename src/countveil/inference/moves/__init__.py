@@ -26,7 +26,7 @@ from countveil.inference.moves.merging import Counts, drawn_counts, merge, put_t
 from countveil.inference.moves.splitting import split
 from countveil.inference.starts import Start, automatic, before_moves, least_squares, rotated
 from countveil.inference.starts.alternating import balanced
-from countveil.inference.starts.seeded import brought_to_seeds, without_seeds
+from countveil.inference.starts.given import brought_to_seeds, without_seeds
 from countveil.inference.streams import MOVES, Streams
 from countveil.models.factorization import Factorization
 from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior, RegressionPrior

@@ -12,9 +12,9 @@ from countveil.engines.blocks import Arrays, Engine
 from countveil.inference.starts.alternating import fit_before_moves, least_squares_start
 from countveil.inference.starts.embedding import embeds, spectral_start
 from countveil.inference.starts.exposed import exposed_start
+from countveil.inference.starts.given import brought_to_seeds
 from countveil.inference.starts.multiplicative import multiplicative_start
 from countveil.inference.starts.rotating import rotated_start
-from countveil.inference.starts.seeded import brought_to_seeds
 from countveil.inference.starts.tensors import alternates, tensor_start
 from countveil.models.factorization import Factorization
 

@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from countveil.data.observations import Observations
-from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Arrays, Block, Engine, Map, row_blocks
+from countveil.engines.threads import one_blas_thread
 from countveil.inference.facts import facts_of
 from countveil.inference.starts.merging import merged
 from countveil.kernels import start as kernels

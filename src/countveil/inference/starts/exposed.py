@@ -6,8 +6,8 @@ Least squares of the reports would fit the exposures first, where these differ b
 import numpy as np
 
 from countveil.data.observations import Observations
-from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Arrays, Engine
+from countveil.engines.threads import one_blas_thread
 from countveil.inference.ascent import maximise
 from countveil.inference.starts.multiplicative import floored, random_factors
 from countveil.laws.counts import POISSON

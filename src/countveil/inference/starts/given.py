@@ -1,8 +1,9 @@
-"""A start at factors that are known: of an earlier fit, of a smaller model, or of a user's own."""
+"""Starts at what is known: factors of an earlier fit, of a smaller model or of a user's own, and seeded words."""
 
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Engine
@@ -11,6 +12,7 @@ from countveil.inference.starts.multiplicative import ITERATIONS, TINY, random_f
 from countveil.inference.tuning import GIVEN, note_race
 from countveil.models.factorization import Factorization
 from countveil.models.layout import latent_groups
+from countveil.models.priors import SeededPrior
 
 FLOOR = 1e-6  # of a factor's entries, relative to their mean
 LEAST_SHARE = 0.25  # of a split component that either half gets
@@ -105,3 +107,55 @@ def shared_out(value: np.ndarray, axis: int, index: np.ndarray, rng: np.random.G
         same = index == source
         shares[same] = shares[same] / shares[same].sum(axis=0) if same.sum() > 1 else 1.0
     return np.moveaxis(moved * shares, 0, axis)
+
+
+SHARE = 0.5  # of a seeded word's expected count that its topic begins with, at least
+
+
+def seeded_factor(model: Factorization) -> int | None:
+    """The factor whose prior has seeds, or None."""
+    return next((f for f in model.free if isinstance(model.factors[f].prior, SeededPrior)), None)
+
+
+def without_seeds(model: Factorization) -> Factorization:
+    """The model with the prior that its seeded factor would have without seeds."""
+    f = seeded_factor(model)
+    if f is None:
+        return model
+    factors = list(model.factors)
+    factors[f] = factors[f]._replace(prior=factors[f].prior.usual)  # type: ignore[attr-defined]
+    return model._replace(factors=tuple(factors))
+
+
+def brought_to_seeds(model: Factorization, factors: Arrays) -> Arrays:
+    """The factors of a product of two with their topics in another order, and seeded words high in theirs."""
+    f = seeded_factor(model)
+    if f is None:
+        return factors
+    added = model.factors[f].prior.added  # type: ignore[attr-defined]
+    theta, phi = model.matrices(factors)
+    order = order_by_seeds(added, theta, phi)
+    return model.of_matrices(*raised(added, theta[:, order], phi[:, order]))
+
+
+def order_by_seeds(added: np.ndarray, theta: np.ndarray, phi: np.ndarray) -> np.ndarray:
+    """(K,) numbers of topics, those for the seeds (V, K) first, all others as they were.
+
+    A topic goes to the seeds of which it has the largest shares of expected counts, by the Hungarian method.
+    """
+    n_seeded = int(added.any(axis=0).sum())
+    shares = phi * theta.sum(axis=0)
+    shares /= np.maximum(shares.sum(axis=1, keepdims=True), TINY)
+    weight = added[:, :n_seeded] / added[:, :n_seeded].sum(axis=0)
+    first = linear_sum_assignment(weight.T @ shares, maximize=True)[1]
+    return np.concatenate([first, np.setdiff1d(np.arange(phi.shape[1]), first)])
+
+
+def raised(added: np.ndarray, theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(theta (D, K), phi (V, K)) with SHARE or more of every seeded word's expected count in its topic.
+
+    Of a word in several topics, each has as much as all that the word had before.
+    """
+    size = theta.sum(axis=0)
+    least = SHARE / (1.0 - SHARE) * (phi @ size)[:, None] / np.maximum(size, TINY)
+    return theta, np.where(added > 0.0, np.maximum(phi, least), phi)

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from countveil.data.observations import Observations
-from countveil.engines.blas import one_blas_thread
 from countveil.engines.blocks import Arrays, Block, Engine
+from countveil.engines.threads import one_blas_thread
 from countveil.inference.facts import facts_of
 from countveil.inference.starts.alternating import fit_reports
 from countveil.kernels import start as kernels

@@ -12,6 +12,7 @@ from countveil.laws.noise.additive import (
     GeometricLaw,
     LaplaceLaw,
     SkellamLaw,
+    ThresholdedLaw,
 )
 from countveil.laws.noise.coarse import (
     CoarseLaw,
@@ -23,7 +24,6 @@ from countveil.laws.noise.coarse import (
 )
 from countveil.laws.noise.report_law import MOST, Counts, Floats, ReportLaw
 from countveil.laws.noise.table import ResponseLaw, TableLaw
-from countveil.laws.noise.thresholded import ThresholdedLaw
 from countveil.privacy.mechanisms import Mechanism
 
 
