@@ -88,7 +88,7 @@ def receive_reports(
             f"countveil receive needs the extra receive: {install('receive')} ({error})"
         ) from None
     from countveil.study.receive import path_of
-    from countveil.study.receive.limits import Limits
+    from countveil.study.receive.connections import Limits
     from countveil.study.receive.store import Store, name_of, size
     from countveil.study.receive.tally import Tally, log_sparingly, shown
 

@@ -16,7 +16,7 @@ from countveil.fit.base import FactorizationEstimator, Given
 from countveil.fit.effects import HasEffects
 from countveil.fit.options import Options
 from countveil.fit.parameters import Flag, WholeOrAuto
-from countveil.fit.prevalence import Formula
+from countveil.fit.rows import Formula
 from countveil.kernels.entries import MASKED
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import Layout, Part

@@ -17,8 +17,8 @@ from countveil.fit.component_tables import tails
 from countveil.fit.merging import merged_kept, summed
 from countveil.fit.naming import with_names
 from countveil.fit.parameters import check_interval
-from countveil.fit.prevalence import HasCovariates, factor_with_covariates
 from countveil.fit.reading import Readable, as_calibrated
+from countveil.fit.rows import HasCovariates, factor_with_covariates
 from countveil.inference.matching import places
 from countveil.inference.posterior import evenly
 from countveil.models.priors.expected_shares import expected_shares

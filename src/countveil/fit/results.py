@@ -12,11 +12,10 @@ from countveil.common import fit_files
 from countveil.common.files import make_room, replacing
 from countveil.fit.choosing import ChoosesSize
 from countveil.fit.counts_table import HasCountsTable
-from countveil.fit.dates import HasDates
 from countveil.fit.merging import check_merged_kept
 from countveil.fit.naming import check_names_kept
 from countveil.fit.parts import HasSupport
-from countveil.fit.prevalence import HasCovariates
+from countveil.fit.rows import HasCovariates, HasDates
 from countveil.fit.totals import SETTLED, doubt_of, totals_together
 from countveil.inference import compact, tuning
 from countveil.inference import posterior as posteriors

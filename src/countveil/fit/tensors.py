@@ -11,8 +11,8 @@ from countveil.fit.base import FactorizationEstimator, Given
 from countveil.fit.effects import HasEffects
 from countveil.fit.options import RowOptions
 from countveil.fit.parameters import WholeOrAuto
-from countveil.fit.prevalence import Formula
 from countveil.fit.projection import RowProjection
+from countveil.fit.rows import Formula
 from countveil.models.layout import HYPERS, RESERVED, Layout
 from countveil.models.spec import Spec, parse_spec
 

@@ -21,8 +21,8 @@ from countveil.engines.blocks import Arrays, Engine
 from countveil.inference import dispersion, optimising
 from countveil.inference.algorithm import Method
 from countveil.inference.ascent import update_all
+from countveil.inference.dispersion import maximised_parameters
 from countveil.inference.factors import MeanRule, Priors, offset_scales
-from countveil.inference.parameters import moved
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
 from countveil.kernels.gamma import SMALLEST
@@ -116,7 +116,7 @@ def update(
     for f in model.free:
         shapes[f], rates[f] = rule.shapes[f], rule.rates[f]
     hypers = update_hypers(model, observations, state.hypers, new_means)
-    parameters = moved(state.parameters, observations, model, split_by, new_means, engine)
+    parameters = maximised_parameters(state.parameters, observations, model, split_by, new_means, engine)
     return State(tuple(shapes), tuple(rates), hypers, state.sweep + 1, parameters), data_bound
 
 

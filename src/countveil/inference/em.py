@@ -20,10 +20,10 @@ from countveil.engines.blocks import Engine
 from countveil.inference import dispersion, optimising
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.ascent import least_entry, maximise, pass_over_rows
+from countveil.inference.dispersion import maximised_parameters
 from countveil.inference.draws import Draws, Point, Schedule
 from countveil.inference.factors import expected_counts, offset_scales, own_entries
 from countveil.inference.facts import facts_of
-from countveil.inference.parameters import moved
 from countveil.inference.scoring import report_scores, total_rate
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
@@ -110,7 +110,9 @@ def update(
 ) -> tuple[State, Info]:
     """``update_factors``, and then the likelihood's own parameters, if it has any, at the new penalty."""
     new, info = update_factors(state, observations, model, engine, total)
-    parameters = moved(state.parameters, observations, model, state.factors, new.factors, engine, new.penalty)
+    parameters = maximised_parameters(
+        state.parameters, observations, model, state.factors, new.factors, engine, new.penalty
+    )
     return new._replace(parameters=parameters), info
 
 

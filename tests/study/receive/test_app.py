@@ -13,8 +13,8 @@ from starlette import testclient
 
 from countveil.privacy import PrivacyLevel, report, study
 from countveil.privacy._covariates import Covariate
-from countveil.study.receive import app, limits, path_of, store, tally
-from countveil.study.receive.limits import Limits
+from countveil.study.receive import app, connections, path_of, store, tally
+from countveil.study.receive.connections import Limits
 from countveil.study.receive.store import Store
 from tests.commands import run
 from tests.study.receive.running import PATIENCE, Running, Serving, everything, head, until
@@ -45,7 +45,7 @@ def path(tmp_path):
 def unhurried(monkeypatch):
     """No body is given up for being slow, so that places stay taken however long the machine takes."""
     for name in ("BODY_SECONDS", "SILENT_SECONDS", "SPARED_SECONDS"):
-        monkeypatch.setattr(limits, name, 10.0 * PATIENCE)
+        monkeypatch.setattr(connections, name, 10.0 * PATIENCE)
 
 
 @pytest.fixture

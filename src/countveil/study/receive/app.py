@@ -17,7 +17,7 @@ from countveil.privacy.errors import RefusedError
 from countveil.privacy.report import Report
 from countveil.privacy.study import Study
 from countveil.study.receive import path_of, tally
-from countveil.study.receive.limits import (
+from countveil.study.receive.connections import (
     BODY_SECONDS,
     SILENT_SECONDS,
     FullError,
