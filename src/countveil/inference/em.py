@@ -4,7 +4,7 @@
 
 (mathematics, section 12). It never decreases the likelihood. Without noise it is the multiplicative KL-NMF of Lee and
 Seung. Where counts come in bursts, R = E[bursts | r, mu] / mu, and their dispersions follow the factors (13.9). Under
-strong noise it overfits if it runs long: ``HeldTotal`` keeps the counts at the right total, and ``held_out`` stops it
+strong noise it overfits if it runs long: ``HeldTotal`` keeps the counts at the right total, and ``Folds`` stop it
 early.
 """
 

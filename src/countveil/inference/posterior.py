@@ -238,7 +238,7 @@ def labels_or_numbers(labels: Sequence[str] | None, size: int) -> np.ndarray:
 
 
 def flat_draws(tree: xr.DataTree, name: str) -> np.ndarray:
-    """A variable's draws with chains run together: (C S, ...), as many of each as its weight says (``mixture``).
+    """A variable's draws with chains run together: (C S, ...), as many of each as its weight says (``matching``).
 
     Raises:
         ValueError: a factor of which a summary was kept.

@@ -6,7 +6,7 @@
 else, for any sigma^2. It takes tens of microseconds a draw.
 
 Up to sigma = 3400 noise is drawn by ``inversion`` instead, from bounds of its survival probabilities
-(``_gaussian_survival``): nanoseconds a draw in bulk. The sign is a bit of its own, and zero has none. Given that |tau|
+(``_survival``): nanoseconds a draw in bulk. The sign is a bit of its own, and zero has none. Given that |tau|
 is beyond the table, at least K,
 
     P(|tau| = K + g) ~ exp(-g K/sigma^2) exp(-g^2/(2 sigma^2)),

@@ -54,7 +54,7 @@ class TwoSidedGeometricNoise:
         return np.asarray(np.where(reports > 0, 1.0, 0.5) * self.standard_deviation(level) ** 2)
 
     def contradiction(self, tally: Tally) -> Contradiction | None:
-        """By reports at or below zero, or by how many are zero, one and two (``stated_level``)."""
+        """By reports at or below zero, or by how many are zero, one and two."""
         return contradiction(tally)
 
     def log_kernel(self, report: Any, count: Any, level: Any) -> np.ndarray:
