@@ -1,14 +1,18 @@
 """Topics that stay as they are: of another fit or a table; amounts, names, files, covariates, and what is refused."""
 
 import json
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
+import xarray as xr
 from sklearn.base import clone
 
 import countveil as cv
-from countveil.models.priors import GammaPrior, LearnedShapePrior, RegressionPrior
+from countveil.fit.parts import n_anchored_alike
+from countveil.inference.methods import METHODS
+from countveil.models.priors import GammaPrior, LearnedShapePrior, RegressionPrior, SeededPrior
 from tests.joint import planted
 
 QUICK = {"draws": 30, "tune": 30, "chains": 2, "seed": 1, "threads": 1, "progress": False}
@@ -153,3 +157,256 @@ def test_data_need_words(fit):
     own = clone(fit).fit(data())
     with pytest.raises(ValueError, match="known_topics must be another fit, got the model itself"):
         own.set_params(known_topics=own).fit(data())
+
+
+SEEDED_SWEEPS = {"draws": 20, "tune": 40, "chains": 2, "seed": 1, "threads": 1, "progress": False}
+SEEDED_SHORT = SEEDED_SWEEPS | {"draws": 3, "tune": 3}
+_shares, SEEDED_TOPICS, _shares, SEEDED_REPORTS = planted(80, 40, 5, np.exp(-1.0), seed=3, tokens=80.0)
+SEEDED_WORDS = [f"w{v}" for v in range(40)]
+SEEDED_ROWS = [f"d{d}" for d in range(80)]
+
+
+def own_words(topic, n=2):
+    """Words that are nearly of this planted topic alone, the most frequent first."""
+    alone = SEEDED_TOPICS[topic] * (SEEDED_TOPICS[topic] > 0.8 * SEEDED_TOPICS.sum(axis=0))
+    return [SEEDED_WORDS[v] for v in np.argsort(-alone)[:n]]
+
+
+SEEDS = {"war": own_words(3), "peace": own_words(0), "trade": own_words(4)}
+
+
+def seeded_data(words=SEEDED_WORDS):
+    return cv.PrivatizedCounts(
+        pd.DataFrame(SEEDED_REPORTS, index=SEEDED_ROWS, columns=words), alpha=np.exp(-1.0)
+    )
+
+
+def seeded_model(n_topics=5, **changed):
+    return cv.TopicModel(n_topics, seeds=SEEDS, **SEEDED_SWEEPS | changed)
+
+
+@pytest.fixture(scope="module")
+def seeded():
+    return seeded_model().fit(seeded_data())
+
+
+def prior_of(seeded):
+    return {factor.name: factor.prior for factor in seeded.model_.factors}
+
+
+@pytest.mark.long
+def test_planted_topics_are_found_in_place_in_every_draw(seeded):
+    phi = seeded.posterior["posterior"]["phi"].to_numpy()
+    for k, topic in enumerate((3, 0, 4)):
+        overlap = np.minimum(phi[:, :, k, None], SEEDED_TOPICS).sum(axis=-1)
+        np.testing.assert_array_equal(overlap.argmax(axis=-1), topic)
+    others = np.minimum(phi.mean(axis=(0, 1))[3:, None], SEEDED_TOPICS).sum(axis=-1)
+    assert set(others.argmax(axis=1)) == {1, 2}
+    sizes = seeded.prevalences()["prevalence"].to_numpy()
+    assert sizes[3] >= sizes[4]  # the others still go by size
+
+
+@pytest.mark.long
+def test_topics_have_the_names_and_the_order_of_their_seeds(seeded):
+    assert seeded.names_of() == {0: "war", 1: "peace", 2: "trade"}
+    table = seeded.top_words(3)
+    assert table.drop_duplicates("topic")["name"].tolist() == ["war", "peace", "trade", "", ""]
+    for k, words in enumerate(SEEDS.values()):
+        assert {seeded.components_[:, SEEDED_WORDS.index(word)].argmax() for word in words} == {k}
+    assert seeded.seeds_ == SEEDS
+    supported = seeded.topics(1)
+    assert supported[supported["topic"] < 3]["support"].tolist() == [1.0] * 3
+    other = clone(seeded).set_params(**SEEDED_SHORT).fit(seeded_data())
+    assert other.relabel({0: "fight", 4: "rest"}).names_of() == {
+        0: "fight",
+        1: "peace",
+        2: "trade",
+        4: "rest",
+    }
+
+
+@pytest.mark.long
+def test_other_topics_alone_are_without_seeds(seeded):
+    added = prior_of(seeded)["phi"].added
+    assert (added > 0.0).sum(axis=0).tolist() == [2, 2, 2, 0, 0]
+    for k, words in enumerate(SEEDS.values()):
+        assert {SEEDED_WORDS[v] for v in np.flatnonzero(added[:, k])} == set(words)
+    assert isinstance(prior_of(seeded)["phi"].usual, LearnedShapePrior)
+    assert {"phi_shape", "phi_rate", "theta_shape"} <= set(seeded.posterior["posterior"])
+    known = seeded_model(prior_shape=0.2, **SEEDED_SHORT).fit(seeded_data())
+    assert isinstance(prior_of(known)["phi"].usual, GammaPrior)
+    assert "phi_shape" not in known.posterior["posterior"]
+
+
+@pytest.mark.long
+def test_a_fit_with_seeds_comes_back_from_its_file(seeded, tmp_path):
+    seeded.save(tmp_path / "fit.nc")
+    found = cv.TopicModel.load(tmp_path / "fit.nc")
+    assert found.seeds == SEEDS == found.seeds_
+    np.testing.assert_array_equal(prior_of(found)["phi"].added, prior_of(seeded)["phi"].added)
+    assert list(found.seeds) == list(SEEDS)
+    pd.testing.assert_frame_equal(found.topics(4), seeded.topics(4))
+    found.save(tmp_path / "again.nc")
+    assert cv.TopicModel.load(tmp_path / "again.nc").names_of() == seeded.names_of()
+    shares = found.transform(seeded_data())
+    np.testing.assert_array_equal(shares, seeded.transform(seeded_data()))
+    assert shares.shape == (80, 5)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda facts: facts["seeds"].update(war=["nowhere"]), "seeds of 'war' must have a word"),
+        (lambda facts: facts["seeds"].update(war=["w2"]), "seeds that its model was fitted with, got others"),
+        (lambda facts: facts.update(seeds=None), "only then"),
+        (lambda facts: facts.update(seeds={"war": "w1"}), "must be a list of words"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(seeded, change, said, tmp_path):
+    tree = seeded.posterior.copy(deep=True)
+    facts = json.loads(tree.attrs["parameters"])
+    change(facts)
+    tree.attrs["parameters"] = json.dumps(facts)
+    broken = clone(seeded)
+    broken.posterior_ = tree
+    broken.save(tmp_path / "fit.nc")
+    with pytest.raises(ValueError, match=said):
+        cv.TopicModel.load(tmp_path / "fit.nc")
+
+
+@pytest.mark.long
+def test_chains_go_on_from_a_checkpoint_with_the_same_seeds_alone(tmp_path):
+    path = tmp_path / "chains.npz"
+    seeded_model(**SEEDED_SHORT).fit(seeded_data(), checkpoint=path)
+    again, plain = (
+        seeded_model(**SEEDED_SHORT).fit(seeded_data(), checkpoint=path, resume=True),
+        seeded_model(**SEEDED_SHORT).fit(seeded_data()),
+    )
+    xr.testing.assert_identical(again.posterior["posterior"].dataset, plain.posterior["posterior"].dataset)
+    other = seeded_model(**SEEDED_SHORT).set_params(seeds={**SEEDS, "trade": own_words(1)})
+    with pytest.raises(ValueError, match="other"):
+        other.fit(seeded_data(), checkpoint=path, resume=True)
+
+
+@pytest.mark.long
+def test_seeds_go_with_covariates_bursts_methods_and_starts(seeded):
+    frame = pd.DataFrame({"party": ["a", "b"] * 40}, index=SEEDED_ROWS)
+    found = seeded_model(prevalence="~ party", **SEEDED_SHORT).fit(seeded_data(), covariates=frame)
+    assert {type(prior) for prior in prior_of(found).values()} == {RegressionPrior, SeededPrior}
+    assert found.effects()["name"].tolist()[:3] == ["war", "peace", "trade"]
+    for changed in (
+        {"method": "augmented-gibbs"},
+        {"likelihood": "poisson"},
+        {"moves": 0},
+        {"start": seeded},
+        {"start": "em"},
+    ):
+        assert seeded_model(**SEEDED_SHORT | changed).fit(seeded_data()).names_of() == seeded.names_of()
+
+
+@pytest.mark.long
+def test_as_many_topics_are_chosen_as_have_seeds_or_more():
+    small = pd.DataFrame(SEEDED_REPORTS[:30, :20], columns=SEEDED_WORDS[:20])
+    seeds = {f"topic of {word}": [word] for word in SEEDED_WORDS[:7]}
+    chosen = cv.TopicModel("auto", seeds=seeds, **SEEDED_SHORT).fit(
+        cv.PrivatizedCounts(small, alpha=np.exp(-1.0))
+    )
+    assert set(chosen.selection_.table["n_topics"]) == {7, 10}
+    assert list(chosen.names_of().values()) == list(seeds)
+
+
+@pytest.mark.long
+def test_a_start_at_topics_in_any_order_is_brought_to_the_seeds():
+    phi = np.maximum(SEEDED_TOPICS[::-1], 1e-4)
+    found = seeded_model(start={"phi": phi}, **SEEDED_SHORT).fit(seeded_data())
+    means = found.components_
+    overlap = np.minimum(means[:3, None], SEEDED_TOPICS).sum(axis=-1)
+    assert overlap.argmax(axis=1).tolist() == [3, 0, 4]
+
+
+@pytest.mark.long
+def test_a_word_may_be_of_two_topics():
+    seeds = {"war": ["w1", "w2"], "peace": ["w2"]}
+    found = cv.TopicModel(3, seeds=seeds, **SEEDED_SHORT).fit(seeded_data())
+    assert prior_of(found)["phi"].added[2].astype(bool).tolist() == [True, True, False]
+
+
+@pytest.mark.long
+def test_words_that_the_data_do_not_have_are_named():
+    seeds = {"war": ["w1", "gun"], "peace": ["w2", "dove"]}
+    with pytest.warns(UserWarning, match="left out: 'gun', 'dove'$"):
+        found = cv.TopicModel(3, seeds=seeds, **SEEDED_SHORT).fit(seeded_data())
+    assert found.seeds_ == {"war": ["w1"], "peace": ["w2"]}
+    assert found.seeds == seeds
+    with pytest.raises(ValueError, match="seeds of 'far' must have a word that the data have, got 'x', 'y'"):
+        cv.TopicModel(3, seeds=SEEDS | {"far": ["x", "y"]}, **SEEDED_SHORT).set_params(n_topics=5).fit(
+            seeded_data()
+        )
+    many = {"war": ["w1", *(f"x{i}" for i in range(13))]}
+    with pytest.warns(UserWarning, match="'x9' and 3 more$"):
+        cv.TopicModel(3, seeds=many, **SEEDED_SHORT).fit(seeded_data())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("method", [name for name, method in METHODS.items() if not method.seeds])
+def test_other_methods_refuse_seeds(method):
+    wrong = f"seeds goes with method 'gibbs' or method 'augmented-gibbs', .* got method '{method}'"
+    with pytest.raises(ValueError, match=wrong):
+        seeded_model(method=method, likelihood="poisson").fit(seeded_data())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("seeds", "said"),
+    [
+        ({}, "seeds must be None or a mapping"), (["tax"], "seeds must be None or a mapping"),
+        ({"war": "gun"}, "seeds of 'war' must be a list of words"), ({"war": []}, "seeds of 'war' must be a list"),
+        ({"war": [3]}, "seeds of 'war' must be a list"), ({3: ["gun"]}, "names must be lines of"),
+        ({" war": ["gun"]}, "names must be lines of"), ({"war": ["w1", "w1"]}, "every word once, got 'w1' twice"),
+    ],
+)  # fmt: skip
+def test_what_seeds_may_be(seeds, said):
+    with pytest.raises(ValueError, match=said):
+        cv.TopicModel(3, seeds=seeds, **SEEDED_SHORT).fit(seeded_data())
+
+
+@pytest.mark.long
+def test_what_goes_with_seeds():
+    with pytest.raises(
+        ValueError, match="n_topics must be at least 3, the number of topics with seeds, got 2"
+    ):
+        seeded_model(2).fit(seeded_data())
+    with pytest.raises(ValueError, match="seeds need data whose columns have words as labels"):
+        seeded_model().fit(cv.PrivatizedCounts(SEEDED_REPORTS, alpha=0.3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        seeded_model(3, **SEEDED_SHORT).fit(seeded_data())  # as many topics as seeds
+
+
+@pytest.mark.long
+def test_seeds_go_with_exact_totals():
+    counts = np.random.default_rng(4).poisson(3.0, (12, 8))
+    hidden = pd.DataFrame(np.where((counts > 0) & (counts < 5), np.nan, counts), columns=SEEDED_WORDS[:8])
+    table = cv.Reports(
+        hidden, cv.mechanisms.Suppression(5, shows_zero=True), totals=[(0, counts.sum(axis=0))]
+    )
+    found = cv.TopicModel(3, seeds={"war": ["w1"], "peace": ["w2"]}, **SEEDED_SHORT).fit(table)
+    assert found.names_of() == {0: "war", 1: "peace"}
+    for drawn in found.predict_counts(2, np.random.default_rng(1)):
+        assert drawn.shape == counts.shape
+
+
+@pytest.mark.long
+def test_fits_are_stacked_by_the_numbers_of_seeds_that_they_share(seeded):
+    other = seeded_model(**SEEDED_SHORT, n_topics=4).fit(seeded_data())
+    turned = cv.TopicModel(5, seeds=dict(reversed(SEEDS.items())), **SEEDED_SHORT).fit(seeded_data())
+    bare = cv.TopicModel(5, **SEEDED_SHORT).fit(seeded_data())
+    groups = ["k", "k"]
+    assert n_anchored_alike([seeded, other], groups) == 3
+    for each in (turned, bare):
+        assert n_anchored_alike([seeded, each], groups) == 0
+        assert n_anchored_alike([each, seeded], groups) == 0
+    assert n_anchored_alike([bare, bare], groups) == 0
+    found = cv.stack([seeded, other], seeded_data()).topics(1)
+    assert found[found["topic"] < 3]["support"].min() == pytest.approx(1.0)

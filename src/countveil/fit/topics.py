@@ -11,14 +11,13 @@ import xarray as xr
 from countveil.fit.base import FactorizationEstimator, Given
 from countveil.fit.documents import HasDocuments
 from countveil.fit.effects import HasEffects, table_of
-from countveil.fit.known_topics import HasKnownTopics, KnownTopics
+from countveil.fit.known_topics import WEIGHT, HasKnownTopics, HasSeeds, KnownTopics, SeedWords
 from countveil.fit.naming import NAMES
 from countveil.fit.options import StreamOptions
 from countveil.fit.parameters import Positive, WholeOrAuto
 from countveil.fit.projection import RowProjection, RowStream
 from countveil.fit.reading import Readable, as_calibrated
 from countveil.fit.rows import Formula, HasDates
-from countveil.fit.seeding import WEIGHT, HasSeeds, SeedWords
 from countveil.inference.matching import places
 from countveil.inference.posterior import OVER_TIME
 from countveil.models.factorization import Factorization

@@ -2,12 +2,11 @@
 
 from countveil.plotting.compare import compare, differences
 from countveil.plotting.curves import privacy_utility
-from countveil.plotting.dynamics import activity, forecast, prevalence_over
+from countveil.plotting.dynamics import activity, forecast, prevalence_over, transitions
 from countveil.plotting.effects import effects, expected_prevalence
 from countveil.plotting.factors import correlations, prevalence, topics
 from countveil.plotting.networks import block_matrix, network
 from countveil.plotting.posterior import trace, true_counts
-from countveil.plotting.transitions import transitions
 
 __all__ = [
     "activity",

@@ -16,7 +16,7 @@ from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.engines.threads import one_blas_thread
 from countveil.inference.ascent import maximise
 from countveil.inference.facts import facts_of
-from countveil.inference.starts.merging import merged_products
+from countveil.inference.starts.alternating import merged_products
 from countveil.inference.starts.multiplicative import floored, random_factors
 from countveil.inference.tuning import BEGINNINGS, note_race
 from countveil.kernels import start as kernels
