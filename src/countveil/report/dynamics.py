@@ -10,7 +10,7 @@ from countveil.fit.base import FactorizationEstimator
 from countveil.fit.forecasts import Forecast
 from countveil.fit.naming import titled
 from countveil.inference.matching import STABLE
-from countveil.plotting import activity, dynamics, forecast
+from countveil.plotting import activity, forecast, transitions
 from countveil.report.pictures import Picture, picture
 from countveil.report.sections import percent
 
@@ -68,7 +68,7 @@ def graph_picture(fit: DynamicModel) -> Picture:
         "Components as circles, with arrows to those that their activity goes to in the next step. The table has the "
         "same numbers in words."
     )
-    return picture(lambda ax: dynamics(fit, least=LEAST, ax=ax), alt, 7.0, 5.4)
+    return picture(lambda ax: transitions(fit, least=LEAST, ax=ax), alt, 7.0, 5.4)
 
 
 def rows_of(fit: DynamicModel, numbers: list[int]) -> list[tuple[str, str, str]]:
