@@ -164,7 +164,7 @@ def test_figures_and_pages_say_why_they_have_none(fits, method, kind, why):
 def test_a_method_that_is_not_known_has_no_intervals(fits):
     fit = fits("topics", "gibbs", "private")
     facts = dict(fit.posterior.attrs) | {"method": "of another library"}
-    assert models.intervals.why_none(facts) == "those of method 'of another library' are not calibrated"
+    assert models.reading.why_none(facts) == "those of method 'of another library' are not calibrated"
 
 
 def coverage(method, kind, alpha, runs):
