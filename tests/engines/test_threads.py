@@ -199,6 +199,6 @@ def test_libraries_are_looked_for_once_and_the_one_that_numba_loads_is_among_the
     assert {library.filepath for library in found} == {
         pool["filepath"] for pool in threadpool_info() if pool["user_api"] == "blas"
     }
-    monkeypatch.setattr(blas_threads, "ThreadpoolController", None)
+    monkeypatch.setattr(threads, "ThreadpoolController", None)
     with one_blas_thread():
         assert [library.num_threads for library in found] == [1] * len(found)
