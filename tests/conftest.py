@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import shutil
 
 import pytest
@@ -10,6 +11,15 @@ from tests.compiled import FOLDERS, folder_of_kernels
 
 MANY = 20_000
 """Objects between two looks for garbage: compiling makes millions that stay, and by default spends a tenth on looks."""
+
+ALL_LONG = re.compile(r"^pytestmark = (pytest\.mark\.long$|\[.*pytest\.mark\.long)", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path, config) -> bool | None:
+    """Files whose tests are all long are not even imported where these are left out: PyMC and JAX take seconds."""
+    if config.option.markexpr != "not long" or collection_path.suffix != ".py":
+        return None
+    return True if ALL_LONG.search(collection_path.read_text(encoding="utf-8")) else None
 
 
 def pytest_configure(config) -> None:

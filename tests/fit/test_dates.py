@@ -20,6 +20,7 @@ def fit():
     return the_fit()
 
 
+@pytest.mark.long
 def test_the_posterior_has_the_chain_over_time(fit):
     draws = fit.posterior["posterior"]
     assert draws["theta_over_time"].dims == ("chain", "draw", "time", "topic")
@@ -50,6 +51,7 @@ def test_rows_go_by_their_labels():
         xr.testing.assert_identical(each.posterior["posterior"].dataset, other.posterior["posterior"].dataset)
 
 
+@pytest.mark.long
 def test_a_fit_comes_back_from_its_file(fit, tmp_path):
     fit.save(tmp_path / "fit.nc")
     found = cv.TopicModel.load(tmp_path / "fit.nc")

@@ -116,7 +116,7 @@ def test_a_number_of_topics_that_is_chosen_is_the_same_when_chains_go_on(tmp_pat
     monkeypatch.setattr(choosing, "CANDIDATES", (1, 2))
     monkeypatch.setattr(choosing, "FEWER", ())
     observations, checkpoint = planted(30, 20, 3, 0.5, seed=1)[2], tmp_path / "run.npz"
-    short = {"draws": 3, "tune": 2, "chains": 2, "threads": 1, "progress": False}
+    short = {"likelihood": "poisson", "draws": 3, "tune": 2, "chains": 2, "threads": 1, "progress": False}
     first = cv.TopicModel("auto", **short).fit(observations, checkpoint=checkpoint)
     again = cv.TopicModel("auto", **short).fit(observations, checkpoint=checkpoint, resume=True)
     assert (again.seed_, again.n_topics_) == (first.seed_, first.n_topics_)

@@ -99,6 +99,7 @@ def joint_z(model, mask, restarts=100, step=gibbs.step, seed=11):
     return d.mean(axis=0) / (d.std(axis=0, ddof=1) / np.sqrt(restarts)), bound(d.shape[1], restarts)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("learned", "masked"), [(False, False), (True, False), (True, True)], ids=["fixed", "learned", "masked"]
 )
@@ -115,6 +116,7 @@ def test_a_step_with_learned_shapes_leaves_it_too(monkeypatch):
     assert np.abs(z).max() < most
 
 
+@pytest.mark.long
 def test_the_joint_law_shows_shapes_drawn_without_exposures(monkeypatch):
     right = LearnedShapePrior.told
 
