@@ -14,7 +14,7 @@ pytestmark = pytest.mark.long
 
 m = cv.mechanisms
 RESPONSE = m.Table([[0.7, 0.2, 0.1]] + [[0.1, 0.6, 0.3]] * 3 + [[0.2, 0.1, 0.7]] * 96)  # not log-concave
-SWEEPS, MORE_SWEEPS, BATCHES = 300, 500, 20  # the planted faults below are seen with the fewer ones
+SWEEPS, MORE_SWEEPS, BATCHES = 200, 350, 20  # the planted faults below are seen with the fewer ones
 
 ROWS = {  # a mechanism for each of four rows
     "noise": [m.DiscreteGaussian(1), m.Gaussian(2), m.Laplace(1), m.Skellam(2, 0.5)],

@@ -18,7 +18,7 @@ from tests.joint import FALSE_ALARM, SERIAL, draw_factors, moderate_shapes, two_
 pytestmark = pytest.mark.long
 
 SHAPE, ALPHA = (3, 2), 0.6
-STATES, ROUNDS = 400, 8
+STATES, ROUNDS = 400, 5
 MIXED = 3.0, 2.0  # beta prior of every p; (1, 1) where there is only one
 
 

@@ -74,7 +74,7 @@ def prior_then_reports(model, mask, rng):
     return state, reports, PrivatizedCounts(reports, ALPHA, mask)
 
 
-def joint_z(model, mask, restarts=100, step=gibbs.step, seed=11):
+def joint_z(model, mask, restarts=60, step=gibbs.step, seed=11):
     """(z-scores of the statistics, the bound they must keep).
 
     Every restart begins in the joint law itself, and compares the mean of its sweeps with its beginning:
@@ -135,7 +135,7 @@ def test_priors_that_draw_their_factor_themselves_leave_it_too(algorithm):
     model = with_priors(small_model(SIZE, learned=True), lambda prior: DrawsItself(*prior))
     assert model.row_factor == 0
     assert model.fused_factor is None
-    z, most = joint_z(model, MASK, restarts=60, step=stepping(algorithm))
+    z, most = joint_z(model, MASK, restarts=40, step=stepping(algorithm))
     assert np.abs(z).max() < most
 
 

@@ -19,7 +19,7 @@ from tests.laws.counts.test_negative_binomial import joint_scores
 pytestmark = pytest.mark.long
 
 m = cv.mechanisms
-SWEEPS, MORE_SWEEPS, BATCHES = 300, 400, 20
+SWEEPS, MORE_SWEEPS, BATCHES = 200, 300, 20
 HIDES = [m.Suppression(4), m.Suppression(6, False), m.RandomRounding(3), m.DiscreteGaussian(1)]
 
 

@@ -270,7 +270,7 @@ def private(level):
     return read
 
 
-def joint_scores(likelihood, kind, read, sweeps=1500, seed=7, masked=True, batches=40, exposure=1.0):
+def joint_scores(likelihood, kind, read, sweeps=1000, seed=7, masked=True, batches=40, exposure=1.0):
     """z of means over sweeps, with data drawn anew after each, against the prior's means.
 
     Rates are multiplied by the exposure of cells, which ``read`` has to know.
