@@ -4,11 +4,13 @@ import gc
 import os
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
 from tests.compiled import FOLDERS, folder_of_kernels
 
+TESTS = Path(__file__).parent
 MANY = 20_000
 """Objects between two looks for garbage: compiling makes millions that stay, and by default spends a tenth on looks."""
 
@@ -40,6 +42,26 @@ def pytest_configure(config) -> None:
             if other != here:
                 shutil.rmtree(other, ignore_errors=True)
         here.mkdir(parents=True, exist_ok=True)
+
+
+COMPILE = ["inference", "laws", "kernels", "recipes", "models", "selection"]
+"""Folders that mostly compile: the first of two workers begins with them, so that hardly anything is compiled twice."""
+OTHERS = ["study", "bridges", "engines", "fuzz", "docs", "cli", "fit", "report", "papers", "benchmarks"]
+"""Folders of large tests of other kinds: the second begins with them, last with those that fit."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items) -> None:
+    """For workers: the two halves that they begin with end in small tests, which the other one takes over."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    parts: dict[str, list] = {}
+    for item in items:
+        parts.setdefault(item.path.relative_to(TESTS).parts[0], []).append(item)
+    first, second = ([each for name in names for each in parts.pop(name, [])] for names in (COMPILE, OTHERS))
+    small = [each for part in parts.values() for each in part]
+    cut = max(0, len(items) // 2 - len(first))
+    items[:] = first + small[:cut] + second + small[cut:]
 
 
 @pytest.fixture(scope="session")
