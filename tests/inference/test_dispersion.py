@@ -18,7 +18,7 @@ from tests.joint import FALSE_ALARM, SERIAL, draw_factors, moderate_shapes, two_
 pytestmark = pytest.mark.long
 
 SHAPE, ALPHA = (3, 2), 0.6
-STATES, ROUNDS = 400, 5
+STATES, ROUNDS = 400, 8
 MIXED = 3.0, 2.0  # beta prior of every p; (1, 1) where there is only one
 
 
@@ -60,7 +60,7 @@ def p_values(axis, learned=True, move=dispersion.moved):
     return np.array([stats.ks_2samp(x, y).pvalue for x, y in zip(a.T[varies], b.T[varies], strict=True)])
 
 
-@pytest.mark.parametrize("axis", ["global", "column", "row"])
+@pytest.mark.parametrize("axis", ["column", "row"])
 def test_moves_leave_the_joint_law_as_it_is(axis):
     assert p_values(axis).min() > FALSE_ALARM
 

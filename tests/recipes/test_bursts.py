@@ -191,7 +191,7 @@ class IgnoresUnseen(Bursts):
         return super().update(parameters, tally, Unseen(unseen.ratio, 0.0 * unseen.rate), rng)
 
 
-def joint_scores(likelihood, kind, level, sweeps=1300):
+def joint_scores(likelihood, kind, level, sweeps=2000):
     """z of means over sweeps, with data drawn anew after each, against the prior's means."""
     model, rng = small_model(kind)._replace(likelihood=likelihood), np.random.default_rng(7)
     mask = np.eye(4, dtype=bool) if kind == "blocks" else None
