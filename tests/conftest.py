@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.compiled import FOLDERS, folder_of_kernels
+from tests.lookups import looked_up_once
 
 TESTS = Path(__file__).parent
 MANY = 20_000
@@ -37,6 +38,7 @@ def pytest_configure(config) -> None:
     worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
     os.environ["XDG_CACHE_HOME"] = str(FOLDERS.with_name("cache") / worker)
     gc.set_threshold(MANY, 10, 10)
+    looked_up_once()
     if not hasattr(config, "workerinput"):
         for other in FOLDERS.glob("*"):
             if other != here:
