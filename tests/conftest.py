@@ -2,14 +2,27 @@
 
 import gc
 import os
+import re
 import shutil
+from pathlib import Path
 
 import pytest
 
 from tests.compiled import FOLDERS, folder_of_kernels
+from tests.lookups import looked_up_once
 
+TESTS = Path(__file__).parent
 MANY = 20_000
 """Objects between two looks for garbage: compiling makes millions that stay, and by default spends a tenth on looks."""
+
+ALL_LONG = re.compile(r"^pytestmark = (pytest\.mark\.long$|\[.*pytest\.mark\.long)", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path, config) -> bool | None:
+    """Files whose tests are all long are not even imported where these are left out: PyMC and JAX take seconds."""
+    if config.option.markexpr != "not long" or collection_path.suffix != ".py":
+        return None
+    return True if ALL_LONG.search(collection_path.read_text(encoding="utf-8")) else None
 
 
 def pytest_configure(config) -> None:
@@ -25,11 +38,32 @@ def pytest_configure(config) -> None:
     worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
     os.environ["XDG_CACHE_HOME"] = str(FOLDERS.with_name("cache") / worker)
     gc.set_threshold(MANY, 10, 10)
+    looked_up_once()
     if not hasattr(config, "workerinput"):
         for other in FOLDERS.glob("*"):
             if other != here:
                 shutil.rmtree(other, ignore_errors=True)
         here.mkdir(parents=True, exist_ok=True)
+
+
+COMPILE = ["inference", "laws", "kernels", "recipes", "models", "selection"]
+"""Folders that mostly compile: the first of two workers begins with them, so that hardly anything is compiled twice."""
+OTHERS = ["study", "bridges", "engines", "fuzz", "docs", "cli", "fit", "report", "papers", "benchmarks"]
+"""Folders of large tests of other kinds: the second begins with them, last with those that fit."""
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items) -> None:
+    """For workers: the two halves that they begin with end in small tests, which the other one takes over."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        return
+    parts: dict[str, list] = {}
+    for item in items:
+        parts.setdefault(item.path.relative_to(TESTS).parts[0], []).append(item)
+    first, second = ([each for name in names for each in parts.pop(name, [])] for names in (COMPILE, OTHERS))
+    small = [each for part in parts.values() for each in part]
+    cut = max(0, len(items) // 2 - len(first))
+    items[:] = first + small[:cut] + second + small[cut:]
 
 
 @pytest.fixture(scope="session")

@@ -60,9 +60,9 @@ INSTEAD: dict[str, list[Instead]] = {
     "README.md": [
         Instead("make demo ", ": ", INSTALLS),
         Instead("make test ", ": ", "is what runs this test"),
-        Instead("n_topics=20, seed=1", "n_topics=2, draws=20, tune=20, seed=1", SMALL),
-        Instead("--topics 10,20,50", "--topics 1,2 --folds 2 --draws 20 --tune 20", SMALL),
-        Instead("--topics 20", "--topics 2 --draws 20 --tune 20", SMALL),
+        Instead("n_topics=20, seed=1", "n_topics=2, draws=20, tune=20, chains=2, seed=1", SMALL),
+        Instead("--topics 10,20,50", "--topics 1,2 --folds 2 --chains 1 --draws 5 --tune 5", SMALL),
+        Instead("--topics 20", "--topics 2 --draws 20 --tune 20 --chains 2", SMALL),
     ],
     "index.md": [
         Instead("countveil fit topics", ": ", "the same command is run on README.md"),
@@ -131,7 +131,7 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("countveil collect served.json postgresql", ": ", "a database that is not here"),
         Instead("countveil receive served.json --db reports.sqlite", "python stored.py served.json", SERVER),
         Instead("countveil audit --study study.json", "countveil audit --help", ELSEWHERE),
-        Instead("--topics 2 --seed 1", "--topics 2 --seed 1 --draws 20 --tune 20", SMALL),
+        Instead("--topics 2 --seed 1", "--topics 2 --seed 1 --draws 20 --tune 20 --chains 2", SMALL),
         Instead("seq 60", "seq 6", "a process for each of sixty people"),
         Instead("year.py 60", "year.py 4", "three processes for each of sixty people"),
         Instead("--components 4 --seed 1", "--components 2 --seed 1 --draws 10 --tune 10 --chains 2", SMALL),

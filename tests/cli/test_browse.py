@@ -22,6 +22,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.long
 def test_a_page_of_one_fit_or_two_is_written(here):
     assert "Wrote one.html: " in run("browse", "one.nc", "-o", "one.html", "--title", "My <b>survey").stdout
     page = (here / "one.html").read_text(encoding="utf-8")

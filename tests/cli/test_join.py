@@ -10,11 +10,26 @@ import countveil as cv
 from countveil.privacy._covariates import Covariate, RowCovariates
 from tests.commands import SHORT, fails, run
 
+pytestmark = pytest.mark.long
+
 RNG = np.random.default_rng(3)
 COUNTS = pd.DataFrame(
     RNG.poisson(4.0, (10, 6)), index=[f"p{d}" for d in range(10)], columns=[f"w{v}" for v in range(6)]
 )
-TIME = ["--draws", "10", "--tune", "10", "--chains", "2", "--seed", "1", "--threads", "1"]
+TIME = [
+    "--likelihood",
+    "poisson",
+    "--draws",
+    "10",
+    "--tune",
+    "10",
+    "--chains",
+    "2",
+    "--seed",
+    "1",
+    "--threads",
+    "1",
+]
 
 
 def released(path, rows=10, level="1", **beside):
@@ -101,7 +116,6 @@ def test_topics_of_the_file_are_those_of_python_to_the_bit(here):
         np.testing.assert_array_equal(found[name], other.posterior["posterior"][name])
 
 
-@pytest.mark.long
 def test_pages_and_checklists_state_all_releases_and_what_they_promise_together(here):
     joined()
     run("fit", "topics", "both.npz", "-o", "fit.nc", *SHORT)
@@ -162,7 +176,6 @@ def test_covariates_that_the_releases_carry_are_read(here):
     assert "party[T.R]" in said
 
 
-@pytest.mark.long
 def test_networks_tensors_and_time_steps_are_joined(here):
     rng = np.random.default_rng(1)
     level = cv.PrivacyLevel(1, 1)

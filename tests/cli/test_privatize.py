@@ -34,6 +34,7 @@ def test_privatize_then_fit_keeps_the_labels(here):
     assert "Wrote f.nc: seed 1," in said
 
 
+@pytest.mark.long
 def test_privatize_to_a_folder_of_files_then_fit_it(here):
     said = privatized("--rows-per-file", "6", "--truncated").stdout
     assert "20 row labels and 8 column labels are published as they are, without noise." in said

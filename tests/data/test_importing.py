@@ -397,6 +397,7 @@ def test_what_is_no_mechanism_is_refused():
             stated_of(given, (2, 2))
 
 
+@pytest.mark.long
 def test_reading_a_table_imports_no_distributions_of_scipy():
     """They take a second, which commands that fit nothing have no use for."""
     code = "import sys, countveil.data.importing; print('scipy.stats' in sys.modules)"

@@ -53,7 +53,7 @@ def statistics(theta, phi, pi, reports):
     return np.array([*of_rates, *of_factors, (np.maximum(reports, 0) * rates).sum(), (reports > 0).sum()])
 
 
-def joint_z(code, counts_of, sweeps=4000, draws=8000):
+def joint_z(code, counts_of, sweeps=1500, draws=3000):
     """How far the chain that redraws its reports strays from the model run forwards, in standard errors."""
     rng = np.random.default_rng(3)
     forwards = []

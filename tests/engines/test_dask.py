@@ -85,7 +85,7 @@ def assert_same_fit(model, data, client):
 
 @pytest.mark.long
 @quietly
-@pytest.mark.parametrize("method", ["gibbs", "augmented-gibbs", "cavi", "bessel-cavi", "em"])
+@pytest.mark.parametrize("method", ["gibbs", "augmented-gibbs", "cavi", "em"])
 def test_topics_are_those_of_threads(method, client):
     data = PrivatizedCounts(reports((300, 12)), 0.4, mask=np.arange(12) == np.arange(300)[:, None] % 40)
     assert_same_fit(cv.TopicModel(3, method=method, **BRIEF), data, client)
@@ -112,8 +112,7 @@ def test_sweeps_by_tokens_are_those_of_threads(counts, client, monkeypatch):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize("columns", [12, 400])
+@pytest.mark.parametrize(("columns", "masked"), [(12, True), (400, False)])
 def test_starts_are_those_of_threads(columns, masked, client):
     """Few columns make two blocks, many of an odd number of rows make more than there are workers."""
     counts = reports((309, columns))
@@ -211,8 +210,7 @@ def test_what_is_shared_keeps_its_layout_in_few_groups(client):
 
 @pytest.mark.long
 @quietly
-@pytest.mark.parametrize("method", ["gibbs", "cavi"])
-@pytest.mark.parametrize("by_tokens", [False, True])
+@pytest.mark.parametrize(("method", "by_tokens"), [("gibbs", True), ("cavi", False)])
 def test_without_a_cluster_one_is_started_in_this_process(method, by_tokens, monkeypatch):
     monkeypatch.setattr(tokens, "pays", lambda *_: by_tokens)
     monkeypatch.setattr(opening, "started", lambda n, stack, real=started: made.append(n) or real(n, stack))

@@ -14,6 +14,8 @@ from countveil.inference.scoring import total_rate
 from countveil.report.check import check, noise_of
 from tests.joint import two_sided_geometric
 
+pytestmark = pytest.mark.long
+
 SHORT = {"draws": 60, "tune": 60, "chains": 2, "seed": 1, "threads": 1, "progress": False}
 BURSTY = SHORT | {"likelihood": "negative-binomial"}
 POISSON = SHORT | {"likelihood": "poisson"}
@@ -134,7 +136,6 @@ def test_a_file_with_other_parameters_is_refused(by_column, tmp_path, change):
         check_tree(tree, by_column.model_, by_column._layout(by_column.model_.spec))
 
 
-@pytest.mark.long
 def test_held_out_counts_are_predicted_better_than_by_a_poisson_fit(data):
     hidden = np.random.default_rng(5).random(SIZE) < 0.1
     reports = np.zeros(SIZE, dtype=np.int64)
@@ -151,9 +152,13 @@ def test_held_out_counts_are_predicted_better_than_by_a_poisson_fit(data):
     assert bursty > poisson + 20.0
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("dispersion", ["global", "column", "row", 0.7])
-@pytest.mark.parametrize("kind", ["blocks", "tensor"])
+@pytest.mark.parametrize(
+    ("kind", "dispersion"),
+    [
+        *(("blocks", each) for each in ("column", "row", 0.7)),
+        *(("tensor", each) for each in ("column", "row", "global")),
+    ],
+)
 def test_other_models_fit(kind, dispersion):
     rng = np.random.default_rng(6)
     counts = rng.negative_binomial(0.8, 0.3, (20, 20) if kind == "blocks" else (20, 5, 4))
@@ -178,7 +183,6 @@ def test_other_models_fit(kind, dispersion):
     assert len(found) == {"row": 20, "column": 20}.get(dispersion, 1)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("wrapped", [cv.ExactCounts, cv.NaiveCounts])
 def test_counts_without_noise(wrapped):
     counts, p, _ = planted()
@@ -199,7 +203,6 @@ def test_signed_and_truncated_reports_give_the_same_draws(data):
     np.testing.assert_array_equal(one.posterior["posterior"]["p"], other.posterior["posterior"]["p"])
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("dispersion", ["column", "row"])
 def test_draws_do_not_depend_on_threads_and_resume(data, dispersion, tmp_path, monkeypatch):
     rows = np.tile(np.arange(SIZE[0]), 4)  # enough for several blocks
@@ -232,9 +235,9 @@ def test_methods_that_do_not_fit_bursts_say_so(data, method):
         cv.TopicModel(2, method=method, **BURSTY).fit(data)
 
 
-@pytest.mark.long
-@pytest.mark.parametrize("method", ["em", "cavi"])
-@pytest.mark.parametrize("dispersion", ["global", "column", "row", 0.6])
+@pytest.mark.parametrize(
+    ("method", "dispersion"), [("em", "row"), ("em", "global"), ("cavi", "column"), ("cavi", 0.6)]
+)
 def test_methods_that_maximise_find_dispersions_without_intervals(data, method, dispersion):
     """With a p for each row or column, small data say little of each: but together."""
     _, p, expected = planted()

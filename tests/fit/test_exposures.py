@@ -213,7 +213,7 @@ def test_tensors_have_them_along_their_axes():
     data = cv.ExactCounts(counts, exposure=exposure)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit = cv.TensorModel(1, **OPTIONS).fit(data)
+        fit = cv.TensorModel(1, likelihood="poisson", **OPTIONS).fit(data)
     found = fit.rate().to_numpy() / exposure
     assert np.abs(np.log(found / rates)).mean() < 0.2
     assert fit.predict_counts(1, rng, data).shape == (1, 10, 6, 4)
@@ -226,7 +226,9 @@ def test_forecasts_and_joined_releases_refuse_them(tmp_path):
     counts = rng.poisson(exposure)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit = cv.DynamicModel(1, **OPTIONS).fit(cv.ExactCounts(counts, exposure=exposure))
+        fit = cv.DynamicModel(1, likelihood="poisson", **OPTIONS).fit(
+            cv.ExactCounts(counts, exposure=exposure)
+        )
     with pytest.raises(ValueError, match="forecast needs data without an exposure by cell"):
         fit.forecast(2)
     rounded = 5 * (counts // 5)

@@ -44,7 +44,8 @@ CASES = [
     if build().likelihood in (None, *record.likelihoods)
     if model != "dynamic" or record.samples
     # whether there are intervals goes by the method and the kind, and which tables there are by the model
-    if model == "topics" or (method, kind) in {("gibbs", "private"), ("gibbs", "naive"), OPTIMISED.get(model)}
+    if (model == "topics" and (kind == "private" or method in {"gibbs", "cavi"}))
+    or (method, kind) in {("gibbs", "private"), ("gibbs", "naive"), OPTIMISED.get(model)}
 ]
 
 

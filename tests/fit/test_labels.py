@@ -16,7 +16,7 @@ COUNTS = np.array([[3, 0, 1], [0, 5, 2], [4, 1, 0]])
 ROWS, COLUMNS = ["ann", "bob", "cy"], ["aid", "talk", "war"]
 BOTH = {"row_labels": ROWS, "column_labels": COLUMNS}
 LEVEL = cv.PrivacyLevel(1, 1)
-BRIEF = {"draws": 2, "tune": 1, "chains": 1, "seed": 1, "progress": False}
+BRIEF = {"likelihood": "poisson", "draws": 2, "tune": 1, "chains": 1, "seed": 1, "progress": False}
 NUMBERS = [0, 1, 2]
 
 

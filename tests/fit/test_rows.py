@@ -165,6 +165,7 @@ def dated():
     return the_dated_fit()
 
 
+@pytest.mark.long
 def test_the_posterior_has_the_chain_over_time(dated):
     draws = dated.posterior["posterior"]
     assert draws["theta_over_time"].dims == ("chain", "draw", "time", "topic")

@@ -355,9 +355,9 @@ def kind_of(name: str) -> Kind:
     if name == "release":
         return Kind(releases(), (m.mutated_release, m.mutated_release, m.flipped, m.cut), read_release, 260)
     if name == "fit":
-        return Kind(fits(), (m.mutated_fit, m.mutated_fit, m.flipped, m.cut), read_fit, 15)
+        return Kind(fits(), (m.mutated_fit, m.mutated_fit, m.flipped, m.cut), read_fit, 10)
     if name == "compact":
-        return Kind(compact_fits(), (m.mutated_fit, m.mutated_fit, m.flipped, m.cut), read_fit, 10)
+        return Kind(compact_fits(), (m.mutated_fit, m.mutated_fit, m.flipped, m.cut), read_fit, 6)
     if name == "hdf5":
         return Kind(fits(), (m.mutated_fit_bytes,), read_broken_fit, 1)
     if name == "report":

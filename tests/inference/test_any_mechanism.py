@@ -14,7 +14,7 @@ pytestmark = pytest.mark.long
 
 m = cv.mechanisms
 RESPONSE = m.Table([[0.7, 0.2, 0.1]] + [[0.1, 0.6, 0.3]] * 3 + [[0.2, 0.1, 0.7]] * 96)  # not log-concave
-SWEEPS, MORE_SWEEPS, BATCHES = 300, 500, 20  # the planted faults below are seen with the fewer ones
+SWEEPS, MORE_SWEEPS, BATCHES = 200, 350, 20  # the planted faults below are seen with the fewer ones
 
 ROWS = {  # a mechanism for each of four rows
     "noise": [m.DiscreteGaussian(1), m.Gaussian(2), m.Laplace(1), m.Skellam(2, 0.5)],
@@ -56,14 +56,11 @@ def twice(first, second):
 
 
 CASES = [
-    ("topics", POISSON, by_row(ROWS["noise"])),
     ("topics", NegativeBinomial("global"), by_row(ROWS["noise"])),
     ("topics", POISSON, by_row(ROWS["coarse"])),
-    ("topics", NegativeBinomial("column"), by_row(ROWS["coarse"])),
     ("blocks", POISSON, by_row(ROWS["cut"])),
     ("topics", NegativeBinomial("row"), by_row(ROWS["cut"])),
     ("topics", POISSON, by_row([RESPONSE] * 4)),
-    ("topics", POISSON, twice(ROWS["noise"], ROWS["coarse"])),
     ("blocks", NegativeBinomial("global"), twice(ROWS["noise"], ROWS["cut"])),
 ]
 
@@ -94,7 +91,8 @@ def test_the_joint_law_shows_another_mechanism(likelihood, read):
     assert z.max() > bound(len(z), BATCHES)
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_true_values_rank_uniformly_among_posterior_draws(name):
-    p = rank_p_values(ranks(NegativeBinomial("global"), by_row(ROWS[name]), RUNS), DRAWS)
+def test_true_values_rank_uniformly_among_posterior_draws():
+    """With a row of each kind; the joint law above has all of them."""
+    mechanisms = [ROWS["noise"][0], ROWS["coarse"][0], *ROWS["cut"][1:3]]
+    p = rank_p_values(ranks(NegativeBinomial("global"), by_row(mechanisms), RUNS), DRAWS)
     assert p.min() > FALSE_ALARM / p.size

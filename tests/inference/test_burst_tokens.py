@@ -29,7 +29,7 @@ def by_tokens(monkeypatch, proposed):
 
 @pytest.mark.parametrize(
     ("dispersion", "proposed", "sweeps"),
-    [("global", True, 3000), ("column", True, 1500), ("column", False, 1500)],
+    [("global", True, 2000), ("column", True, 1000), ("column", False, 1000)],
 )
 def test_sweeps_leave_the_joint_law_as_it_is(dispersion, proposed, sweeps, monkeypatch):
     by_tokens(monkeypatch, proposed)
@@ -37,7 +37,7 @@ def test_sweeps_leave_the_joint_law_as_it_is(dispersion, proposed, sweeps, monke
     assert z.max() < bound(len(z))
 
 
-@pytest.mark.parametrize(("fault", "sweeps"), [("no gain", 750), ("unseen cells count twice", 3000)])
+@pytest.mark.parametrize(("fault", "sweeps"), [("no gain", 500), ("unseen cells count twice", 2000)])
 def test_the_joint_law_shows_a_planted_fault(fault, sweeps, monkeypatch):
     right = proposals.propose_rows
 

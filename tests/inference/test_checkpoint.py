@@ -25,15 +25,14 @@ from tests.recipes.lognormal import LogNormalPrior
 pytestmark = pytest.mark.long
 
 SCRIPT = """
-import importlib
 import os
 import signal
 import sys
 import numpy as np
 import countveil as cv
-data, checkpoint, method = sys.argv[1:]
-module = importlib.import_module("countveil.inference." + method.replace("-", "_"))
-right = module.step
+from countveil.inference import gibbs
+data, checkpoint = sys.argv[1:]
+right = gibbs.step
 
 def kept():
     if not os.path.exists(checkpoint):
@@ -46,15 +45,15 @@ def step(state, *rest):
         os.kill(os.getpid(), signal.SIGKILL)
     return right(state, *rest)
 
-module.step = step
-model = cv.TopicModel(3, method=method, draws=60, tune=20, chains=2, seed=4, threads=2)
+gibbs.step = step
+model = cv.TopicModel(3, method="gibbs", draws=60, tune=20, chains=2, seed=4, threads=2)
 model.fit(cv.PrivatizedCounts(np.load(data), 0.5), checkpoint=checkpoint, checkpoint_minutes=0.0001)
 """
 
 
-def model(method="gibbs", **changes):
-    options = {"draws": 60, "tune": 20, "chains": 2, "seed": 4, "threads": 2} | changes
-    return cv.TopicModel(3, method=method, **options)
+def model(**changes):
+    options = {"method": "gibbs", "draws": 60, "tune": 20, "chains": 2, "seed": 4, "threads": 2} | changes
+    return cv.TopicModel(3, **options)
 
 
 def draws_of(fit):
@@ -66,18 +65,18 @@ def draws_of(fit):
 
 
 @pytest.mark.filterwarnings("ignore:Not safe yet:sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("method", ["gibbs", "augmented-gibbs"])
-def test_killed_and_resumed_is_the_same_as_never_killed(tmp_path, method):
+def test_killed_and_resumed_is_the_same_as_never_killed(tmp_path):
+    """Of other factorizations and of the other sampler, in this process: test_factorized_runs.py."""
     reports = planted(100, 60, 3, 0.5, seed=1)[3]
     data, checkpoint = tmp_path / "reports.npy", tmp_path / "run.npz"
     np.save(data, reports)
-    died = subprocess.run([sys.executable, "-c", SCRIPT, str(data), str(checkpoint), method], timeout=120)
+    died = subprocess.run([sys.executable, "-c", SCRIPT, str(data), str(checkpoint)], timeout=120)
     assert died.returncode == -signal.SIGKILL, "it ended before it could be killed"
     observations = cv.PrivatizedCounts(reports, 0.5)
     with np.load(checkpoint, allow_pickle=False) as stored:
         assert 5 <= len(stored["chain0_draws0"]) < 60
-    resumed = model(method).fit(observations, checkpoint=checkpoint, resume=True)
-    whole = model(method).fit(observations)
+    resumed = model().fit(observations, checkpoint=checkpoint, resume=True)
+    whole = model().fit(observations)
     for one, other in zip(draws_of(resumed), draws_of(whole), strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -116,7 +115,7 @@ def test_a_number_of_topics_that_is_chosen_is_the_same_when_chains_go_on(tmp_pat
     monkeypatch.setattr(choosing, "CANDIDATES", (1, 2))
     monkeypatch.setattr(choosing, "FEWER", ())
     observations, checkpoint = planted(30, 20, 3, 0.5, seed=1)[2], tmp_path / "run.npz"
-    short = {"draws": 3, "tune": 2, "chains": 2, "threads": 1, "progress": False}
+    short = {"likelihood": "poisson", "draws": 3, "tune": 2, "chains": 2, "threads": 1, "progress": False}
     first = cv.TopicModel("auto", **short).fit(observations, checkpoint=checkpoint)
     again = cv.TopicModel("auto", **short).fit(observations, checkpoint=checkpoint, resume=True)
     assert (again.seed_, again.n_topics_) == (first.seed_, first.n_topics_)

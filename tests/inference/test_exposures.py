@@ -63,13 +63,13 @@ LIKELIHOODS = {
 )
 def test_sweeps_leave_the_joint_law_as_it_is(name, kind, read):
     exposure = EXPOSURE[kind]
-    z = joint_scores(LIKELIHOODS[name], kind, read(exposure), exposure=exposure)
+    z = joint_scores(LIKELIHOODS[name], kind, read(exposure), 1500, exposure=exposure)
     assert z.max() < bound(len(z))
 
 
 def test_sweeps_beside_known_totals_leave_it_too():
     exposure = EXPOSURE["topics"]
-    z = joint_scores(POISSON, "topics", hidden(exposure, True), exposure=exposure, masked=False)
+    z = joint_scores(POISSON, "topics", hidden(exposure, True), 1500, exposure=exposure, masked=False)
     assert z.max() < bound(len(z))
 
 
@@ -85,7 +85,7 @@ def test_the_joint_law_shows_an_exposure_that_conditional_rates_forget(name, for
     monkeypatch.setattr(moves, "learns_p", lambda model: False)  # moves of p would make up for it
     monkeypatch.setattr(kernels, forgets, forgetful)
     exposure = EXPOSURE["topics"]
-    z = joint_scores(LIKELIHOODS[name], "topics", noisy(exposure), exposure=exposure)
+    z = joint_scores(LIKELIHOODS[name], "topics", noisy(exposure), 1500, exposure=exposure)
     assert z.max() > bound(len(z))
 
 

@@ -74,7 +74,7 @@ def prior_then_reports(model, mask, rng):
     return state, reports, PrivatizedCounts(reports, ALPHA, mask)
 
 
-def joint_z(model, mask, restarts=100, step=gibbs.step, seed=11):
+def joint_z(model, mask, restarts=60, step=gibbs.step, seed=11):
     """(z-scores of the statistics, the bound they must keep).
 
     Every restart begins in the joint law itself, and compares the mean of its sweeps with its beginning:
@@ -99,6 +99,7 @@ def joint_z(model, mask, restarts=100, step=gibbs.step, seed=11):
     return d.mean(axis=0) / (d.std(axis=0, ddof=1) / np.sqrt(restarts)), bound(d.shape[1], restarts)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("learned", "masked"), [(False, False), (True, False), (True, True)], ids=["fixed", "learned", "masked"]
 )
@@ -115,6 +116,7 @@ def test_a_step_with_learned_shapes_leaves_it_too(monkeypatch):
     assert np.abs(z).max() < most
 
 
+@pytest.mark.long
 def test_the_joint_law_shows_shapes_drawn_without_exposures(monkeypatch):
     right = LearnedShapePrior.told
 
@@ -133,7 +135,7 @@ def test_priors_that_draw_their_factor_themselves_leave_it_too(algorithm):
     model = with_priors(small_model(SIZE, learned=True), lambda prior: DrawsItself(*prior))
     assert model.row_factor == 0
     assert model.fused_factor is None
-    z, most = joint_z(model, MASK, restarts=60, step=stepping(algorithm))
+    z, most = joint_z(model, MASK, restarts=40, step=stepping(algorithm))
     assert np.abs(z).max() < most
 
 

@@ -38,7 +38,7 @@ def statistics(state, model, reports, mask, observations):
     return found
 
 
-def joint_z(case, algorithm=gibbs, restarts=100, seed=12):
+def joint_z(case, algorithm=gibbs, restarts=60, seed=12):
     """(z-scores of the statistics, the bound they must keep), as in ``test_gibbs``."""
     rng, streams, model = np.random.default_rng(seed), Streams.of_chain(seed, 0), model_of(case)
     mask, alpha, differences, sweep = mask_of(case), alpha_of(case), [], 0
@@ -102,7 +102,7 @@ def test_the_joint_law_shows_shapes_drawn_as_if_rates_were_known(monkeypatch):
 
 @pytest.mark.parametrize("name", ["directed, loops", "undirected", "CP 3", "Tucker"])
 def test_a_step_with_noise_rates_leaves_it_too(name):
-    assert_kept(*joint_z(CASES[name], augmented_gibbs, restarts=80))
+    assert_kept(*joint_z(CASES[name], augmented_gibbs, restarts=50))
 
 
 @pytest.mark.parametrize(

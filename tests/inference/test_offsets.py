@@ -168,7 +168,7 @@ def test_offsets_are_checked():
 
 
 @pytest.mark.filterwarnings("ignore:Not safe yet:sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("dispersion", ["global", "row", 0.8])
+@pytest.mark.parametrize("dispersion", ["row", 0.8])
 def test_offsets_multiply_the_bursts_of_bursty_counts(dispersion):
     """Rows that differ by their offsets alone: with these, theta / offset is even, and p is that of the counts."""
     rng, p = np.random.default_rng(6), 0.8

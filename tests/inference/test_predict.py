@@ -64,7 +64,7 @@ def test_held_out_cells_prefer_the_true_number_of_topics(method):
     seen = cv.PrivatizedCounts(reports, np.exp(-1), mask)
     scores = {}
     for k in (3, 6, 12):
-        fit = cv.TopicModel(k, method=method, **QUICK | {"tune": 100}).fit(seen)
+        fit = cv.TopicModel(k, method=method, likelihood="poisson", **QUICK | {"tune": 100}).fit(seen)
         scores[k] = float(fit.log_predictive(observations, mask).mean())
     assert max(scores, key=scores.get) == 6
 

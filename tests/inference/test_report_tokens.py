@@ -46,8 +46,6 @@ CASES = [
     ("topics", POISSON, by_row([CUT] * 4)),
     ("topics", NegativeBinomial("row"), by_row(ROWS["coarse"])),
     ("topics", NegativeBinomial("column"), by_column),
-    ("topics", POISSON, by_column),
-    ("topics", NegativeBinomial("row"), by_row(ROWS["cut"])),
     ("blocks", POISSON, by_row(ROWS["cut"])),
 ]
 

@@ -63,7 +63,7 @@ def statistics(state, reports):
     return [*found, (log_seen * log_mu).mean(), (np.log(theta[:, 0]) * log_seen[:, 3]).mean()]
 
 
-def joint_z(model, algorithm=gibbs, restarts=150, seed=5):
+def joint_z(model, algorithm=gibbs, restarts=90, seed=5):
     """(z-scores of the statistics, the bound they must keep), of restarts in the joint law itself."""
     rng, streams, differences, sweep = np.random.default_rng(seed), Streams.of_chain(seed, 0), [], 0
     for _ in range(restarts):
@@ -89,15 +89,15 @@ def joint_z(model, algorithm=gibbs, restarts=150, seed=5):
 @pytest.mark.parametrize(
     ("model", "algorithm", "by_tokens"),
     [
-        (model_with(), gibbs, False), (model_with(), gibbs, True), (model_with(KNOWN), gibbs, False),
+        (model_with(), gibbs, True), (model_with(KNOWN), gibbs, False),
         (model_with(likelihood=BURSTY), gibbs, False), (model_with(), augmented_gibbs, False),
     ],
-    ids=["learned", "tokens", "known", "bursts", "augmented"],
+    ids=["tokens", "known", "bursts", "augmented"],
 )  # fmt: skip
 def test_a_step_leaves_the_joint_law_as_it_is(model, algorithm, by_tokens, monkeypatch):
     moderate_shapes(monkeypatch)
     monkeypatch.setattr(tokens, "pays", lambda *_: by_tokens)
-    z, most = joint_z(model, algorithm, 60 if algorithm is augmented_gibbs else 150)
+    z, most = joint_z(model, algorithm, 40 if algorithm is augmented_gibbs else 90)
     assert len(z) >= 14
     assert np.abs(z).max() < most
 

@@ -16,8 +16,10 @@ from tests.inference.test_any_mechanism import reported
 from tests.joint import SERIAL, bound
 from tests.laws.counts.test_negative_binomial import joint_scores
 
+pytestmark = pytest.mark.long
+
 m = cv.mechanisms
-SWEEPS, MORE_SWEEPS, BATCHES = 300, 400, 20
+SWEEPS, MORE_SWEEPS, BATCHES = 200, 300, 20
 HIDES = [m.Suppression(4), m.Suppression(6, False), m.RandomRounding(3), m.DiscreteGaussian(1)]
 
 
@@ -59,7 +61,6 @@ ROUNDED = with_noisy((1, m.RandomRounding(3)), (0, m.Rounding(5)), ((0, 1), m.Su
 MIXED = with_noisy((1, "exact"), (0, m.DiscreteGaussian(1)), ((0, 1), m.TwoSidedGeometric(0.3)))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("likelihood", "read"),
     [(POISSON, ROUNDED), (NegativeBinomial("global"), MIXED)],
@@ -88,7 +89,6 @@ def test_the_joint_law_shows_sums_without_the_counts_that_are_shown(monkeypatch)
     assert z.max() > bound(len(z), BATCHES)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("likelihood", "read"),
     [
@@ -120,7 +120,6 @@ LAWS = {
 }
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", LAWS)
 def test_moves_reach_the_law_of_all_tables_with_the_total(name):
     (mechanism, reports, kernel, total), (p, likelihood, turned) = CASES["suppression"], LAWS[name]
@@ -166,7 +165,6 @@ def fitted(data, **options):
     return cv.TopicModel(2, **options).fit(data)
 
 
-@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("axis", [0, 1])
 def test_fits_are_the_same_for_any_threads(axis, monkeypatch):

@@ -124,7 +124,6 @@ def assert_same_tables(one, other):
 
 MODELS = {
     "topics": (cv.TopicModel(4, **QUICK), COUNTS, ["chains", "moves"]),
-    "communities": (cv.BlockModel(2, **QUICK), COUNTS, ["chains", "starts"]),
     "tensor": (cv.TensorModel(2, **QUICK), COUNTS.reshape(9, 3, 3), ["chains", "starts"]),
     "published": (cv.TopicModel(3, **QUICK | {"method": "augmented-gibbs"}), COUNTS, ["chains"]),
 }

@@ -55,6 +55,7 @@ def test_counts_of_the_prior_may_come_in_bursts():
     assert (left**2).sum() / rates.sum() == pytest.approx(5.0, rel=0.1)  # 1 / (1 - p)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dispersion", ["global", "column", "row", 0.8])
 def test_a_model_of_a_bursty_pilot_draws_bursty_counts(dispersion):
     rng = np.random.default_rng(3)

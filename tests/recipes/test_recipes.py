@@ -28,8 +28,10 @@ from tests.recipes.pairs import Pairs
 from tests.recipes.thinning import ThinningNoise
 from tests.recipes.thinning_mechanism import Thinning
 
+pytestmark = pytest.mark.long
+
 FIRST = np.zeros(1, dtype=np.int64)
-SHORT = {"draws": 200, "tune": 100, "chains": 2, "seed": 1, "threads": 1}
+SHORT = {"likelihood": "poisson", "draws": 200, "tune": 100, "chains": 2, "seed": 1, "threads": 1}
 SHORTER = SHORT | {"draws": 50, "tune": 50}
 SIZE, K = (40, 12), 2
 
@@ -81,7 +83,6 @@ def test_a_mechanism_has_the_law_of_its_reports(thinning, loss):
             assert ratio_of(law, report, rate, loss) == pytest.approx(expected, rel=1e-9)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("method", ["gibbs", "em"])
 def test_a_mechanism_fits(thinning, method):
     rates, rng = planted(60.0)
@@ -108,7 +109,6 @@ def thinned_release(thinning, rows=slice(None)):
     return rates[rows], cv.Release(reports[rows], made[rows], truncated=False)
 
 
-@pytest.mark.long
 def test_a_release_of_a_mechanism_fits_from_memory_and_from_files(thinning, tmp_path):
     rates, release = thinned_release(thinning)
     fit = fitted(cv.TopicModel(K, **SHORTER), release)
@@ -125,7 +125,6 @@ def test_a_release_of_a_mechanism_fits_from_memory_and_from_files(thinning, tmp_
     assert abs(float(batches.rate().sum()) / rates.sum() - 1.0) < 0.1
 
 
-@pytest.mark.long
 def test_a_release_of_a_mechanism_has_a_report_page(thinning, tmp_path):
     _, release = thinned_release(thinning)
     fit = fitted(cv.TopicModel(K, **SHORTER), release)
@@ -167,7 +166,6 @@ def test_rows_of_two_mechanisms_are_refused_in_words(thinning, tmp_path):
         cv.ReleaseFiles(tmp_path)
 
 
-@pytest.mark.long
 def test_a_mechanism_that_has_no_line_in_the_table_is_refused_in_words(tmp_path):
     rates, rng = planted(20.0)
     noise = ThinningNoise()
@@ -213,7 +211,6 @@ def test_a_likelihood_has_the_law_of_its_reports(pairs, alpha):
     assert none == pytest.approx(brute(pairs.log_mass, kernel, 0, 0.7)[0])
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("signed", [False, True])
 def test_a_likelihood_fits(pairs, signed):
     rates, rng = planted(60.0)
@@ -263,7 +260,6 @@ def test_a_prior_draws_its_conditional(lognormal):
     assert stats.kstest(np.log(value), lambda x: np.interp(x - 0.2, grid, cdf)).pvalue < FALSE_ALARM
 
 
-@pytest.mark.long
 def test_a_prior_leaves_the_joint_law_as_it_is(lognormal):
     """Data drawn anew after every sweep: the factors keep their prior's law."""
     from countveil.inference import gibbs
@@ -291,7 +287,6 @@ def test_a_prior_leaves_the_joint_law_as_it_is(lognormal):
     assert stats.kstest(z + 0.2, "norm").pvalue < FALSE_ALARM
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("method", ["gibbs", "augmented-gibbs"])
 def test_a_prior_fits(lognormal, tmp_path, method):
     rates, rng = planted(60.0)
@@ -321,9 +316,7 @@ def test_an_algorithm_fits(monkeypatch, tmp_path):
     data = cv.PrivatizedCounts(rng.poisson(rates) + rng.geometric(0.5, SIZE) - rng.geometric(0.5, SIZE), 0.5)
     options = SHORT | {"draws": 20, "tune": 10}
     fit = fitted(cv.TopicModel(K, method="two-sweeps", **options), data)
-    thinned = fitted(
-        cv.TopicModel(K, moves=0, likelihood="poisson", **options | {"tune": 20, "thin": 2}), data
-    )
+    thinned = fitted(cv.TopicModel(K, moves=0, **options | {"tune": 20, "thin": 2}), data)
     for name in ("theta", "phi", "theta_rate"):
         one, other = (each.posterior["posterior"][name].to_numpy() for each in (fit, thinned))
         np.testing.assert_array_equal(one, other)

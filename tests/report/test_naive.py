@@ -14,6 +14,12 @@ from tests.report.test_page import read
 pytestmark = pytest.mark.long
 
 
+@pytest.fixture(scope="module")
+def compared(topic_fit, release):
+    """The page of a fit beside the naive one."""
+    return read(render(topic_fit, release, naive=True))
+
+
 def test_the_naive_fit_is_the_same_model_of_the_reports_as_they_are(topic_fit, release):
     found = naive_fit(topic_fit, release)
     by_hand = cv.TopicModel(3, **QUICK).fit(cv.NaiveCounts(release))
@@ -79,8 +85,8 @@ def test_components_are_matched_whatever_their_order(release, topic_fit):
     assert all(pair.members == pair.naive_members for pair in found.pairs)
 
 
-def test_the_page_says_how_the_naive_fit_differs(topic_fit, release, tensor_fit, events):
-    page = read(render(topic_fit, release, naive=True))
+def test_the_page_says_how_the_naive_fit_differs(topic_fit, release, tensor_fit, events, compared):
+    page = compared
     naive = naive_fit(topic_fit, release)
     found = compare(topic_fit, naive, observed(topic_fit, release), 8)
     assert f"expected sum of the true counts {found.total:,.0f} {found.naive_total:,.0f}" in page.text
@@ -94,8 +100,8 @@ def test_the_page_says_how_the_naive_fit_differs(topic_fit, release, tensor_fit,
     assert all("2001" in names or "2002" in names for names in years)
 
 
-def test_sums_of_a_selection_of_rows_are_called_so(topic_fit, release, monkeypatch):
-    assert "of the counts that were reported this fit" in read(render(topic_fit, release, naive=True)).text
+def test_sums_of_a_selection_of_rows_are_called_so(topic_fit, release, compared, monkeypatch):
+    assert "of the counts that were reported this fit" in compared.text
     monkeypatch.setattr(check, "CELLS_AT_ONCE", 5 * release.shape[1])
     page = read(render(topic_fit, release, naive=True))
     assert "of the counts that were reported, in 5 of 12 rows this fit naive" in page.text
@@ -114,10 +120,10 @@ def test_a_model_whose_components_cannot_be_listed_is_compared_by_its_totals(rel
     assert "in common" not in text
 
 
-def test_a_fit_from_a_file_is_compared_too(topic_fit, release, tmp_path):
+def test_a_fit_from_a_file_is_compared_too(topic_fit, release, compared, tmp_path):
     topic_fit.save(tmp_path / "fit.nc")
     text = read(render(load_fit(tmp_path / "fit.nc"), release, naive=True)).text
-    assert text == read(render(topic_fit, release, naive=True)).text
+    assert text == compared.text
 
 
 def test_where_there_is_nothing_to_compare_it_is_refused(topic_fit):

@@ -58,23 +58,14 @@ def score_and_slopes(reports, *parameters, truncated=False):
     return np.asarray(score), [np.asarray(x) for x in found]
 
 
-def slopes(*given, truncated=False):
-    """The derivatives alone."""
-    return score_and_slopes(*given, truncated=truncated)[1]
-
-
-def test_log_prob_is_that_of_the_compiled_functions():
-    reports, mean, concentration, alpha = all_cases()
-    got = PrivatizedNegativeBinomial(mean, concentration, alpha).log_prob(reports)
-    assert got.dtype == np.float64
-    np.testing.assert_allclose(got, exactly(reports, mean, concentration, alpha), rtol=1e-9, atol=1e-9)
-
-
 @pytest.mark.parametrize("truncated", [False, True])
-def test_gradients_are_those_of_expected_counts_and_bursts(truncated):
+def test_scores_and_gradients_are_those_of_the_compiled_functions(truncated):
     reports, mean, concentration, alpha = all_cases()
     reports = np.maximum(reports, 0) if truncated else reports
-    in_mean, in_concentration = slopes(reports, mean, concentration, alpha, truncated=truncated)
+    got, found = score_and_slopes(reports, mean, concentration, alpha, truncated=truncated)
+    (in_mean, in_concentration), exact = found, exactly(reports, mean, concentration, alpha, truncated)
+    assert got.dtype == np.float64
+    np.testing.assert_allclose(got, exact, rtol=1e-9, atol=1e-9)
     rate, p = concentration * np.log1p(mean / concentration), mean / (mean + concentration)
     counts = cv.expected_true_counts(reports, rate, alpha, likelihood="negative-binomial", dispersion=p)
     bursts = cv.expected_bursts(reports, rate, alpha, p)
@@ -82,20 +73,6 @@ def test_gradients_are_those_of_expected_counts_and_bursts(truncated):
     np.testing.assert_allclose(in_mean * mean, expected, rtol=1e-8, atol=1e-10)
     expected = bursts - rate - (counts - mean) * concentration / (mean + concentration)
     np.testing.assert_allclose(in_concentration * concentration, expected, rtol=1e-6, atol=1e-6)
-
-
-def test_gradients_by_finite_differences():
-    @jax.jit
-    def score(at):
-        return PrivatizedNegativeBinomial(at[0], at[1], 0.6).log_prob(jnp.array([-2, 0, 1, 4, 40])).sum()
-
-    slope = jax.jit(jax.grad(score))
-    for at in ([0.3, 0.2], [2.0, 0.9], [25.0, 8.0], [5.0, 300.0]):
-        at = np.array(at)
-        for i in range(2):
-            h = 1e-5 * at[i] * np.eye(2)[i]
-            difference = float(score(at + h) - score(at - h)) / (2 * h[i])
-            assert float(slope(at)[i]) == pytest.approx(difference, rel=1e-5, abs=1e-8)
 
 
 def test_extremes():
@@ -106,9 +83,9 @@ def test_extremes():
         [0.5, 0.5, 0.9, 1e-12, 1 - 1e-6, 0.3, 1e-300],
     ]
     reports, mean, concentration, alpha = (np.resize(each, 12) for each in cases)  # a size compiled anyway
-    got = PrivatizedNegativeBinomial(mean, concentration, alpha).log_prob(reports)
+    got, found = score_and_slopes(reports, mean, concentration, alpha)
     np.testing.assert_allclose(got, exactly(reports, mean, concentration, alpha), rtol=1e-9)
-    assert np.isfinite(slopes(reports, mean, concentration, alpha)).all()
+    assert np.isfinite(found).all()
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5])

@@ -20,6 +20,8 @@ from countveil.bridges.numpyro.poisson import _log_prob, _rate_gradient
 from countveil.distributions import PrivatizedPoisson as Law
 from tests import reference
 
+pytestmark = pytest.mark.long
+
 numpyro.enable_x64()
 
 REPORTS, RATES = np.array([-7, 0, 1, 3, 30, 1000]), np.array([1e-6, 0.01, 2.5, 30.0, 1e3, 1e6])
@@ -61,7 +63,6 @@ def slopes(reports, rate, alpha):
     return np.asarray(each_slope(*(jnp.asarray(x) for x in (rate, reports, alpha))))
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("alpha", [0.01, 0.3, 0.7, 0.95])
 def test_log_prob_is_the_sum_over_all_counts(alpha):
     r, m = (x.ravel() for x in np.meshgrid(REPORTS, RATES))
@@ -128,7 +129,6 @@ def test_single_precision_is_decent():
     assert (np.abs(np.asarray(slope) - expected) / np.maximum(1.0, np.abs(expected))).max() < 1e-5
 
 
-@pytest.mark.long
 def test_without_noise_it_is_the_poisson_distribution():
     law = PrivatizedPoisson(jnp.array([0.5, 4.0]), 0.0)
     poisson = dist.Poisson(law.rate)
@@ -141,7 +141,6 @@ def test_without_noise_it_is_the_poisson_distribution():
     np.testing.assert_allclose(mixed, cv.log_likelihood(3, 2.0, [0.0, 0.5]), rtol=1e-13)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("rate", "alpha"), [(0.2, 0.9), (3.0, 0.4), (1.0, 0.0)])
 def test_truncated(rate, alpha):
     law = PrivatizedPoisson(rate, alpha, truncated=True)
@@ -161,7 +160,6 @@ def test_truncated(rate, alpha):
     assert (draws[0] == np.maximum(draws[1], 0)).all()
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("rate", "alpha"), [(0.3, 0.3), (2.0, 0.8), (400.0, 0.99)])
 def test_samples_follow_the_law(rate, alpha):
     law = PrivatizedPoisson(rate, alpha)
@@ -179,7 +177,6 @@ def test_samples_follow_the_law(rate, alpha):
     assert abs(draws.mean() - rate) < 4 * error
 
 
-@pytest.mark.long
 def test_shapes():
     law = PrivatizedPoisson(jnp.ones((4, 1)), jnp.array([0.1, 0.5, 0.9]))
     assert (law.batch_shape, law.event_shape) == ((4, 3), ())
@@ -243,7 +240,6 @@ def test_posterior_predictive_reports():
     assert draws["r"].shape == (5, 3)
 
 
-@pytest.mark.long
 def test_regression_covers_the_slope_and_the_naive_one_does_not(capsys):
     found = run_page("The data", "NumPyro")["slopes"]
     low, high = (np.quantile(np.stack(list(found.values())), q, axis=1) for q in (0.025, 0.975))
@@ -315,7 +311,6 @@ def compare(rows, columns, alpha, draws):
     return (found - exact) / np.hypot(error, exact_error)
 
 
-@pytest.mark.long
 def test_nuts_and_collapsed_gibbs_have_the_same_posterior():
     z = compare(8, 7, 0.9, 400)
     assert np.abs(z).max() < 4.5

@@ -14,6 +14,8 @@ import countveil as cv
 import countveil.bridges.numpyro.protected
 from countveil.bridges.numpyro import negative_binomial_score, poisson_score
 
+pytestmark = pytest.mark.long
+
 numpyro.enable_x64()
 HIDES = cv.mechanisms.Suppression(10)
 REPORTS = np.array([[np.nan, 0.0], [12.0, np.nan]])
@@ -61,7 +63,6 @@ def test_a_second_derivative_is_refused():
         jax.grad(jax.grad(lambda rate: poisson_score(REPORTS, rate, HIDES).sum()))(1.0)
 
 
-@pytest.mark.long
 def test_a_regression_on_hidden_counts_finds_its_slope():
     rng = np.random.default_rng(1)
     x = rng.uniform(-1.0, 1.0, 300)

@@ -12,6 +12,8 @@ from tests.dynamics import draw_chain, draw_value, moderate
 from tests.dynamics import draw_tables as draw_tables_slowly
 from tests.joint import FALSE_ALARM
 
+pytestmark = pytest.mark.long
+
 STEP = np.array([0, 2, 0, 3, 2])  # nothing is of the second date
 SHAPE, STEPS = (STEP.size, 2), (4, 2)
 PRIOR = DatedRowsPrior(1.5, 4.0, STEP, STEPS[0])
@@ -97,7 +99,6 @@ def rates_out_of_the_exposure(right):
     return lambda self, d, *rest: right(self, d._replace(rate=np.ones(SHAPE[0])), *rest)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("fault", [counts_instead_of_tables, rates_out_of_the_exposure])
 def test_the_joint_law_shows_planted_faults_of_tables(fault, monkeypatch):
     moderate_rates(monkeypatch)

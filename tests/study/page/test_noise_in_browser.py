@@ -65,7 +65,7 @@ def test_a_million_draws_in_python_pass_the_same(level):
         assert min(found.values()) > statistics.CRITICAL, found
 
 
-@pytest.mark.parametrize("name", chance.FAULTS)
+@pytest.mark.parametrize("name", [name for name in chance.FAULTS if name != "none"])
 def test_each_planted_fault_is_found_by_the_questions_that_can(driver, blank, name):
     fault = chance.FAULTS[name]
     found = answers(driver, blank, MIDDLE, fault)
