@@ -304,8 +304,8 @@ def _count(options: argparse.Namespace, study: Study) -> Counted:
     counted = counting.count(content, form, study.labels, name)
     unit = "words" if form == "text" else "counts"
     print(
-        f"Dropped here, and never leaving this device: {counted.outside} {unit} "
-        f"({counted.outside_kinds} different) that the study does not list."
+        f"Not in the study, ignored, and never leaving this device: {counted.outside} {unit} "
+        f"({counted.outside_kinds} different)."
     )
     return counted
 
@@ -331,7 +331,7 @@ def _preview(entry: Entry, study: Study, ledger: Ledger, options: argparse.Names
     else:
         print(f"The whole file has {len(entry.report)} bytes; --full shows it.")
     spent = [each.level for each in ledger.entries(options.name) if each.gone or each.number == entry.number]
-    print(f"With it, what left about this record adds up to {_added_up(spent, level)}.")
+    print(f"With this report, everything released about these data adds up to {_added_up(spent, level)}.")
 
 
 def _added_up(levels: list[Level], asked: Level) -> str:
