@@ -69,14 +69,14 @@ def test_nothing_else_is_importable_there():
 def test_the_whole_journey_of_one_participant(here):
     shown = alone("show", "study.json").stdout
     assert (
-        "1. Strong protection: if you add or leave out up to 10 words, the report hardly shows it. (N = 10,"
+        "1. Strong protection: if you add or leave out up to 10 words, a guess from the report whether you did is right in at most 69.7% of cases (chance is 50%). (N = 10,"
         in shown
     )
     assert all(line in shown for line in wording.statements("word"))
     assert LEVELS[1].describe() in shown
 
     first = alone("report", "study.json", "mail.txt", "-o", "r.json", said="1\nyes\n").stdout
-    assert "Dropped here, and never leaving this device: 5 words (3 different)" in first
+    assert "Not in the study, ignored, and never leaving this device: 5 words (3 different)" in first
     assert LEVELS[0].describe() in first
     assert "What would leave: 5 noisy counts" in first
     assert first.index("What would leave") < first.index("Write it to r.json?") < first.index("Wrote r.json")
@@ -130,7 +130,7 @@ def test_a_record_without_a_word_of_the_study_warns_before_anything_is_made(here
     (here / "mail.txt").write_text(text)
     command = ["report", "study.json", "mail.txt", "-o", "r.json", "--level", "1"]
     declined = alone(*command, said="no\n", status=3)
-    assert "warning: Nothing of the study was found: all 5 counts are zero." in declined.stderr
+    assert "warning: Nothing that the study counts was found: all 5 counts are zero." in declined.stderr
     assert declined.stdout.endswith("Nothing was made.\n")
     assert alone("ledger").stdout == "Nothing was released.\n"
     alone(*command, said="yes\nyes\n")
@@ -352,7 +352,7 @@ def test_help_has_the_worked_example(capsys):
 def test_a_study_of_rho(here):
     levels = [PrivacyLevel.zcdp("0.125"), PrivacyLevel.zcdp(2)]
     (here / "rho.json").write_text(planned(levels=levels, truncated=False).to_json())
-    assert "takes twice the rho" in alone("show", "rho.json").stdout
+    assert "counts as twice the rho" in alone("show", "rho.json").stdout
     made = ("report", "rho.json", "mail.txt", "--yes")
     said = alone(*made, "-o", "r.json", "--level", "rho:0.125").stdout
     assert levels[0].describe() in said
@@ -410,7 +410,7 @@ def test_covariates_are_said_to_be_in_the_clear_and_may_change_until_the_report_
     assert "without covariates" in fails(capsys, "report", "study.json", "mail.txt", "--covariate", "a=1")
     assert not (here / "ledger").exists()
     done = alone(*made, "--covariate", "party=R", "--covariate", "age=42.0", said="no\n", status=3).stdout
-    assert "Handed over in the clear, without noise: party=R, age=42. Anybody" in done
+    assert "Unprotected, sent without noise: party=R, age=42. Anybody" in done
     assert done.index("party=R") < done.index("Write it to")
     assert not (here / "r.json").exists()
     with Ledger(here / "ledger") as ledger:

@@ -40,7 +40,7 @@ def test_the_page_of_a_poisson_fit_says_that_it_leaves_counts_out(bursty):
     assert said in page.text
     assert f"{found.fitted:,.0f} (90% interval {found.lower:,.0f} to {found.upper:,.0f})" in page.text
     assert page.text.count('Try likelihood="negative-binomial".') == 2
-    assert "How bursty the counts are" not in page.text
+    assert "Dispersion of the counts" not in page.text
 
 
 @pytest.mark.long

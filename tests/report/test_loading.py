@@ -75,7 +75,7 @@ def test_a_page_and_a_checklist_take_observations_which_state_no_level():
     fit = cv.TopicModel(2, **QUICK).fit(data)
     page = render(fit, data)
     assert "The fit keeps the strength of the noise, not the level" in page
-    assert "release was not given" not in page
+    assert "without the release" not in page
     assert "The fit keeps the strength of the noise alone." in str(checklist_of(fit, data))
     with pytest.raises(ValueError, match="the release that was fitted, got PrivatizedCounts"):
         render(fit, data, naive=True)

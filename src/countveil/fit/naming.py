@@ -104,10 +104,12 @@ def names_by_number(names: Any, leaders: Mapping[int, str], one: str) -> dict[in
     for number, each in names.items():
         if not (isinstance(each, dict) and each.keys() == {"leading", "name"}):
             raise ValueError(f'{one} {number!r:.20} must have "leading" and "name", got {each!r:.40}')
-        here = leaders.get(int(number)) if number.isascii() and number.isdecimal() and len(number) < 10 else None
+        here = (
+            leaders.get(int(number)) if number.isascii() and number.isdecimal() and len(number) < 10 else None
+        )
         if here != each["leading"]:
             raise ValueError(
-                f"names must be of this fit, got {one} {number:.20} led by {each['leading']!r:.80}, here by {here!r:.80}: "
+                f"names must be of this fit, got {one} {number!r:.20} led by {each['leading']!r:.80}, here by {here!r:.80}: "
                 "save the names from a page of this fit"
             )
         found[int(number)] = each["name"]

@@ -38,7 +38,7 @@ BOTH = {
     "pdf_file": "This is a PDF, not plain text. Open it, copy its text into a text editor, and save that as plain "
     "text, UTF-8.",
     "no_name": "The name must have at least one letter, digit or sign.",
-    "clear_heading": "Unprotected: sent without noise",
+    "clear_heading": "Unprotected, sent without noise",
     "clear_each": "{name}: {allowed}. Unprotected: the report contains it as you state it.",
     "clear_known": "Anybody who has the report can read these values. Together, or with what else is known, they may "
     "reveal who you are. Your counts keep the protection of the level even then.",

@@ -320,7 +320,9 @@ def labels_for_readers(fit: FactorizationEstimator) -> dict[str, str]:
     """What readers call the quantities of the diagnostics."""
     _, model, layout = fit._fitted()
     singular = {many: many.removesuffix("s") for many in layout.plurals.values()}
-    one = {dim: singular[layout.plurals[dim]] if dim in layout.plurals else dim for dim in layout.dims.values()}
+    one = {
+        dim: singular[layout.plurals[dim]] if dim in layout.plurals else dim for dim in layout.dims.values()
+    }
     counted = fit.parts[0].whole.split()[-1] if fit.parts else "counts"
     found = {"total rate": f"sum of the expected {counted}"}
     for dim in fit.axes:

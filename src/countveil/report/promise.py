@@ -106,14 +106,11 @@ def described(releases: Releases) -> list[str]:
     said = [each.describe() for each in releases]
     if len(set(said)) == 1:
         which = (
-            "In the release's own words"
-            if len(said) == 1
-            else f"In the words of all {len(said)} releases"
+            "In the release's own words" if len(said) == 1 else f"In the words of all {len(said)} releases"
         )
         return [f"{which}: {said[0]}"]
     return [
-        f"In the words of release {place} of {len(said)}: {each}"
-        for place, each in enumerate(said, start=1)
+        f"In the words of release {place} of {len(said)}: {each}" for place, each in enumerate(said, start=1)
     ]
 
 

@@ -193,9 +193,10 @@ async function openFile() {
 function offer() {
   at("where").textContent = DATA.address ? say("stays_until", { address: DATA.address }) : say("stays_here");
   at("rule").textContent = DATA.rule ?? "";
+  const listed = say(DATA.words ? "listed_words" : "listed_counts", { cells: CELLS });
   at("listed").append(
-    paragraph(say(DATA.words ? "listed_words" : "listed_counts", { cells: CELLS })),
-    make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-labelledby": "record-heading" },
+    paragraph(listed),
+    make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": listed },
       ...DATA.axes.map(({ name, labels }) => paragraph(`${DATA.axes.length > 1 ? `${name}: ` : ""}${labels.join(", ")}`))),
   );
   at("form-text").parentElement.hidden = !DATA.words;
