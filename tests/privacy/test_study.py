@@ -58,7 +58,8 @@ def test_sizes_and_levels_in_words():
         words()
         .meanings()[0]
         .startswith(
-            "Strong protection: if you add or leave out up to 10 words, a guess from the report whether you did is right in at most 69.7% of cases (chance is 50%). "
+            "Strong protection: if you add or leave out up to 10 words, a guess from the report "
+            "whether you did is right in at most 69.7% of cases (chance is 50%). "
             "(N = 10, epsilon = 1; alpha 0.905; 5.0% of counts stay as they are; a true zero"
         )
     )

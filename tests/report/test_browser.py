@@ -33,7 +33,8 @@ addEventListener("load", () => {{
   const lines = all(".line").map(e => [...e.children].map(box));
   const cut = all("h1,h2,h3,h4,p,li,.card,figure,table.stack").filter(e => box(e).right > root.clientWidth + 1);
   document.title = JSON.stringify({{
-    height, width: root.clientWidth, scroll: root.scrollWidth, cut: cut.map(e => e.tagName + e.textContent.slice(0, 30)),
+    height, width: root.clientWidth, scroll: root.scrollWidth,
+    cut: cut.map(e => e.tagName + e.textContent.slice(0, 30)),
     overlaps: lines.filter(([a, b]) => !beside(a, b) && !above(a, b)).length, lines: lines.length > 0,
     blank: all("img").filter(i => !i.naturalWidth).length,
   }});
@@ -107,12 +108,14 @@ def test_the_console_is_really_watched(written, driver, topic_fit):
 
 
 PIXELS = """(async () => {
-  const image = document.querySelector("%s"), canvas = document.createElement("canvas"), pen = canvas.getContext("2d");
+  const image = document.querySelector("%s"), canvas = document.createElement("canvas");
+  const pen = canvas.getContext("2d");
   [canvas.width, canvas.height, pen.filter] = [image.naturalWidth, image.naturalHeight, getComputedStyle(image).filter];
   await image.decode();
   pen.drawImage(image, 0, 0);
   const found = pen.getImageData(0, 0, canvas.width, canvas.height).data;
-  return JSON.stringify([found[0] + found[1] + found[2], Math.max(...Array.from({length: found.length / 4}, (_, i) => found[4 * i]))]);
+  const most = found.reduce((reds, value, i) => (i % 4 ? reds : Math.max(reds, value)), 0);
+  return JSON.stringify([found[0] + found[1] + found[2], most]);
 })()"""
 
 

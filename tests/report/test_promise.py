@@ -49,7 +49,7 @@ def test_of_several_levels_the_least_protective_is_told():
 def test_a_page_of_a_fit_with_totals_does_not_say_that_it_is_of_the_reports_alone(mechanism):
     reports = cv.simulate_reports(COUNTS, mechanism, np.random.default_rng(2))
     for totals, said in (
-        (None, "only from the reports, and"),
+        (None, "reports, and nothing on it"),
         ([(1, COUNTS.sum(1))], "totals published with them"),
     ):
         found = promise_of(fit_of(cv.Reports(reports, mechanism, totals=totals)))

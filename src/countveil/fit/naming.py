@@ -109,8 +109,8 @@ def names_by_number(names: Any, leaders: Mapping[int, str], one: str) -> dict[in
         )
         if here != each["leading"]:
             raise ValueError(
-                f"names must be of this fit, got {one} {number!r:.20} led by {each['leading']!r:.80}, here by {here!r:.80}: "
-                "save the names from a page of this fit"
+                f"names must be of this fit, got {one} {number!r:.20} led by {each['leading']!r:.80}, here by "
+                f"{here!r:.80}: save the names from a page of this fit"
             )
         found[int(number)] = each["name"]
     return found

@@ -12,8 +12,8 @@ BOTH = {
     "unit_words_one": "word",
     "unit_counts": "counts",
     "unit_counts_one": "count",
-    "level_strong": "Strong protection: if you add or leave out up to {amount} {unit}, a guess from the report whether "
-    "you did is right in at most {guesses} of cases (chance is 50%).",
+    "level_strong": "Strong protection: if you add or leave out up to {amount} {unit}, a guess from the report "
+    "whether you did is right in at most {guesses} of cases (chance is 50%).",
     "level_moderate": "Moderate protection: if you add or leave out up to {amount} {unit}, a guess from the report "
     "whether you did is right in at most {guesses} of cases (chance is 50%).",
     "level_weak": "Weak protection: if you add or leave out {amount} {unit}, a guess from the report whether you did "
@@ -29,10 +29,10 @@ BOTH = {
     "rho_replace": "Replacing one {one} by another counts as twice the rho: one left out, one added.",
     "rho_length": "A difference of d {many} counts as d times the rho if each is in another place, and as d times d "
     "if all are in one place. So the total number of your {many} is hardly protected.",
-    "state_again": "Decide before you look at the noise. If you make reports at other levels or under other names until "
-    "you like one, that choice reveals something too, and weakens the protection.",
-    "nothing_counted": "Nothing that the study counts was found: all {cells} counts are zero. Are these the right data, in "
-    "the right language? If so, continue: a report of zeros is a report like any other.",
+    "state_again": "Decide before you look at the noise. If you make reports at other levels or under other names "
+    "until you like one, that choice reveals something too, and weakens the protection.",
+    "nothing_counted": "Nothing that the study counts was found: all {cells} counts are zero. Are these the right data, "
+    "in the right language? If so, continue: a report of zeros is a report like any other.",
     "not_text": f"This is not plain text in UTF-8. {_REMEDY}",
     "office_file": f"This is an office document, not plain text. {_REMEDY}",
     "pdf_file": "This is a PDF, not plain text. Open it, copy its text into a text editor, and save that as plain "

@@ -6,6 +6,7 @@ import platform
 import re
 from collections.abc import Mapping
 from importlib.resources import files
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -333,13 +334,15 @@ def labels_for_readers(fit: FactorizationEstimator) -> dict[str, str]:
         each = "" if axis not in sides else " and ".join(one[layout.dims[a]] for a in sides[axis].observed)
         found[name] = DISPERSIONS.get(name, name) + (f" of each {each}" if each else "")
     for factor in model.factors:
-        named = " by ".join(one[layout.dims[axis]] for axis in factor.axes)
+        named = " by ".join(one[layout.dims[axis]].split("_")[0] for axis in factor.axes)  # of community_to
         found[f"shape of {factor.name}"] = f"prior shape, {named}"
         found[f"{factor.name} over time"] = f"sums over time, {named}"
     return found
 
 
-def diagnostic_rows(table: pd.DataFrame, labels: Mapping[str, str]) -> list[tuple[str, list[str], str]]:
+def diagnostic_rows(
+    table: pd.DataFrame, labels: Mapping[str, str] = MappingProxyType({})
+) -> list[tuple[str, list[str], str]]:
     """Name, numbers and plain words of each row of the diagnostics."""
     if "converged" in table:
         row = table.iloc[0]

@@ -12,9 +12,9 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 import countveil as cv
-from countveil.report.browse import render
 from countveil.fit.naming import relabel_from
 from countveil.report import load_fit
+from countveil.report.browse import render
 from tests.report.browse.conftest import FORMULA, PEOPLE, data_of, title_of
 from tests.report.conftest import LONG, NASTY, QUICK
 from tests.study.page import browser as b
