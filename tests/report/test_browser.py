@@ -108,7 +108,7 @@ def test_the_console_is_really_watched(written, driver, topic_fit):
 
 
 PIXELS = """(async () => {
-  const image = document.querySelector("%s"), canvas = document.createElement("canvas");
+  const image = document.querySelector("SELECTOR"), canvas = document.createElement("canvas");
   const pen = canvas.getContext("2d");
   [canvas.width, canvas.height, pen.filter] = [image.naturalWidth, image.naturalHeight, getComputedStyle(image).filter];
   await image.decode();
@@ -125,9 +125,9 @@ def test_pictures_are_light_on_dark_in_a_dark_page_and_heat_maps_keep_their_scal
         driver.get((written / "blocks.html").as_uri())
         paper = b.evaluated(driver, "getComputedStyle(document.body).backgroundColor")
         assert paper == ("rgb(21, 24, 28)" if dark else "rgb(255, 255, 255)")
-        corner, _ = json.loads(b.evaluated(driver, PIXELS % "img:not(.heat)"))
+        corner, _ = json.loads(b.evaluated(driver, PIXELS.replace("SELECTOR", "img:not(.heat)")))
         assert (corner < 150) is dark
-        corner, most = json.loads(b.evaluated(driver, PIXELS % "img.heat"))
+        corner, most = json.loads(b.evaluated(driver, PIXELS.replace("SELECTOR", "img.heat")))
         assert corner > 600
         assert most > 200
 

@@ -42,7 +42,7 @@ def test_an_optimiser_has_none(release):
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("chain", 0, "1"), ("log_likelihood_mean", -1234.56, "-1235"), ("gain", 0.4, "0"), ("weight", 0.25, "0.25"),
+        ("chain", 0, "0"), ("log_likelihood_mean", -1234.56, "-1235"), ("gain", 0.4, "0"), ("weight", 0.25, "0.25"),
         ("score", np.nan, "–"), ("taken", np.True_, "yes"), ("race", "embeddings", "embeddings"), ("sweep", 10, "10"),
     ],
 )  # fmt: skip

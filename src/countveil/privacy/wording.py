@@ -31,8 +31,8 @@ BOTH = {
     "if all are in one place. So the total number of your {many} is hardly protected.",
     "state_again": "Decide before you look at the noise. If you make reports at other levels or under other names "
     "until you like one, that choice reveals something too, and weakens the protection.",
-    "nothing_counted": "Nothing that the study counts was found: all {cells} counts are zero. Are these the right data, "
-    "in the right language? If so, continue: a report of zeros is a report like any other.",
+    "nothing_counted": "Nothing that the study counts was found: all {cells} counts are zero. Are these the right "
+    "data, in the right language? If so, continue: a report of zeros is a report like any other.",
     "not_text": f"This is not plain text in UTF-8. {_REMEDY}",
     "office_file": f"This is an office document, not plain text. {_REMEDY}",
     "pdf_file": "This is a PDF, not plain text. Open it, copy its text into a text editor, and save that as plain "
