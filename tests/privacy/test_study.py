@@ -58,20 +58,20 @@ def test_sizes_and_levels_in_words():
         words()
         .meanings()[0]
         .startswith(
-            "Strong protection: if you add or leave out up to 10 words, a guess from the report "
-            "whether you did is right in at most 69.7% of cases (chance is 50%). "
+            "Strong protection: whether you added or left out up to 10 words can be guessed "
+            "right in at most 69.7% of cases (50% by chance). "
             "(N = 10, epsilon = 1; alpha 0.905; 5.0% of counts stay as they are; a true zero"
         )
     )
-    assert "(chance is 50%). (N = 2.5, epsilon = 0.5;" in categories().meanings()[1]
+    assert "(50% by chance). (N = 2.5, epsilon = 0.5;" in categories().meanings()[1]
     tenth = words(levels=[PrivacyLevel("0.2", "0.1")]).meanings()[0]
     assert tenth.startswith(
-        "Moderate protection: if you add or leave out up to 1 word, a guess from the report whether you did is right"
+        "Moderate protection: whether you added or left out up to 1 word can be guessed right"
     )
     assert (
         words(levels=[PrivacyLevel(4, 1)])
         .meanings()[0]
-        .startswith("Weak protection: if you add or leave out 1 word")
+        .startswith("Weak protection: whether you added or left out 1 word")
     )
     assert words().levels[0].alpha == pytest.approx(0.9, abs=0.005)
 

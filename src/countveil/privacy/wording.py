@@ -12,14 +12,14 @@ BOTH = {
     "unit_words_one": "word",
     "unit_counts": "counts",
     "unit_counts_one": "count",
-    "level_strong": "Strong protection: if you add or leave out up to {amount} {unit}, a guess from the report "
-    "whether you did is right in at most {guesses} of cases (chance is 50%).",
-    "level_moderate": "Moderate protection: if you add or leave out up to {amount} {unit}, a guess from the report "
-    "whether you did is right in at most {guesses} of cases (chance is 50%).",
-    "level_weak": "Weak protection: if you add or leave out {amount} {unit}, a guess from the report whether you did "
-    "can be right in more than 90% of cases.",
-    "level_nothing": "Practically no protection: if you add or leave out {amount} {unit}, a guess from the report "
-    "whether you did can be right in more than 99% of cases.",
+    "level_strong": "Strong protection: whether you added or left out up to {amount} {unit} can be guessed right in at "
+    "most {guesses} of cases (50% by chance).",
+    "level_moderate": "Moderate protection: whether you added or left out up to {amount} {unit} can be guessed right in "
+    "at most {guesses} of cases (50% by chance).",
+    "level_weak": "Weak protection: whether you added or left out {amount} {unit} can be guessed right in more than 90% "
+    "of cases.",
+    "level_nothing": "Practically no protection: whether you added or left out {amount} {unit} can be guessed right in "
+    "more than 99% of cases.",
     "level_numbers": "N = {precision}, epsilon = {epsilon}",
     "level_rho": "rho = {rho}",
     "state_level": "The level that you choose is published with the report. Choose the level that you would always "
@@ -29,8 +29,8 @@ BOTH = {
     "rho_replace": "Replacing one {one} by another counts as twice the rho: one left out, one added.",
     "rho_length": "A difference of d {many} counts as d times the rho if each is in another place, and as d times d "
     "if all are in one place. So the total number of your {many} is hardly protected.",
-    "state_again": "Decide before you look at the noise. If you make reports at other levels or under other names "
-    "until you like one, that choice reveals something too, and weakens the protection.",
+    "state_again": "Decide before you look at the noise: choosing among reports at several levels or under several "
+    "names reveals something too, and weakens the protection.",
     "nothing_counted": "Nothing that the study counts was found: all {cells} counts are zero. Are these the right "
     "data, in the right language? If so, continue: a report of zeros is a report like any other.",
     "not_text": f"This is not plain text in UTF-8. {_REMEDY}",

@@ -99,7 +99,7 @@ def test_one_record_has_one_report_through_reload_and_crash(driver, file, folder
     assert b.report_of(driver, "another text", "steady") == made
     b.opened(driver, file)
     assert b.report_of(driver, TEXT, "steady") == made
-    assert "no noise was drawn" in b.at(driver, "made").text
+    assert "no new noise was drawn" in b.at(driver, "made").text
     assert b.report_of(driver, TEXT, "somebody else") != made
     for trial in range(8):
         name = f"crash {trial}"
@@ -185,7 +185,7 @@ def test_fresh_noise_is_on_purpose_and_limited(driver, file, folder):
     b.opened(driver, file)
     b.chosen(driver, 1)
     assert b.report_of(driver, TEXT, name) is None
-    assert "released in this study already" in b.said(driver)
+    assert "already released in this study" in b.said(driver)
     b.chosen(driver, 0)
     assert b.report_of(driver, TEXT, name) == made
     assert not b.at(driver, "anew").is_enabled()
@@ -425,7 +425,7 @@ def test_counts_from_files(tmp_path):
             b.at(driver, "file").send_keys(str(tmp_path / name))
             b.until(driver, lambda content=content: b.at(driver, "record").get_property("value") == content)
             told = b.said(driver)
-            assert (f"{name} is read as counts" in told) == (name != "c.txt")
+            assert (f"{name} was read as counts" in told) == (name != "c.txt")
             b.entered(driver, "name", name)
             b.press(driver, "count")
             b.until(driver, lambda told=told: b.at(driver, "counted").text or b.said(driver) != told)

@@ -134,7 +134,7 @@ def test_a_person_states_covariates_and_sees_that_they_are_handed_over(tmp_path)
         b.press(driver, "count")
         driver.execute_script(STATED, ["R", "42", "2.5"])
         assert make(driver) is None
-        assert "left with party=D, age=42, participant=2.5, and is given again" in b.said(driver)
+        assert "was sent with party=D, age=42, participant=2.5. State the same" in b.said(driver)
         driver.execute_script(STATED, ["D", "42.0", "2.5"])
         assert make(driver) == second
 

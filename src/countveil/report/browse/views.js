@@ -106,7 +106,12 @@ function renaming(kind, k, done) {
       done();
     }
   };
-  input.addEventListener("keydown", (event) => { if (event.key === "Enter") keep(); else if (event.key === "Escape") done(); });
+  input.addEventListener("keydown", (event) => {
+    if (!["Enter", "Escape"].includes(event.key)) return;
+    event.preventDefault(); // else the key would press the button that gets the focus
+    if (event.key === "Enter") keep();
+    else done();
+  });
   return make("p", { className: "controls" }, make("label", { className: "field" }, `Name of ${kind.one} ${each.number} `, input), button("Keep", keep, { id: "keep-name" }), button("Cancel", done));
 }
 
