@@ -72,9 +72,9 @@ def test_counts_go_by_their_labels_and_must_be_counts():
     assert predictive_log_score(table, fit, cells) == predictive_log_score(COUNTS, fit, HIDDEN)
     for wrong, message in (
         (table.iloc[::-1], "counts must have the doc labels of reports in their order, got 'text 11'"),
-        (-COUNTS, "counts must be whole numbers from 0 on, got others"),
+        (-COUNTS, "counts must be whole numbers of at least 0, got other values"),
         (COUNTS + 0.5, "counts must be whole numbers from 0 on, got fractions"),
-        (np.where(HIDDEN, np.nan, COUNTS), "counts must be whole numbers from 0 on, got others"),
+        (np.where(HIDDEN, np.nan, COUNTS), "counts must be whole numbers of at least 0, got other values"),
         (np.ma.masked_array(COUNTS, HIDDEN), "counts must have no masked entries, which cells leaves out"),
     ):
         with pytest.raises(ValueError, match=message):

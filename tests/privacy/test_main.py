@@ -275,7 +275,7 @@ def test_an_output_that_cannot_be_written_costs_nothing(here, capsys, monkeypatc
     assert main([*make, "-o", "empty", "--ledger", "other"]) == 0
     capsys.readouterr()
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert "must be in a directory that can be written in" in fails(capsys, *make, "-o", "r.json")
+    assert "must be in a writable directory" in fails(capsys, *make, "-o", "r.json")
     with Ledger("ledger") as ledger:
         assert ledger.entries() == []
 
@@ -372,7 +372,7 @@ def test_a_study_of_rho(here):
     assert "epsilon 1 at N = 10, left" in listed
     assert "What left about it adds up to rho 2.13 for one unit in one cell." in listed
     refused = alone("limit", "--rho", "3", "--epsilon", "1", "--precision", "1", status=1).stderr
-    assert "must be of epsilon at an N or of rho, got both" in refused
+    assert "must be stated in epsilon at an N or in rho, got both" in refused
     refused = alone(*made, "--level", "rho:7", status=1).stderr
     assert "by its number: 1 (rho:0.125), 2 (rho:2); got 'rho:7'" in refused
 

@@ -197,7 +197,7 @@ def test_a_release_says_what_each_family_is_of():
         (((1,), (1.5, 2), m.Rounding(3)), "whole numbers with rounding"),
         (((1,), (math.inf, 2), m.Gaussian(3)), "numbers below 2\\^53"),
         (((1,), (None, None), m.Rounding(3)), "known, at least one"),
-        (((1,), (1, 2), None, None, ("a", "b")), "no labels but those of the axes"),
+        (((1,), (1, 2), None, None, ("a", "b")), "labels other than those of the axes"),
         ((None, (1, 2), None, [0, 1]), "6 whole numbers, one for each cell"),
         ((None, (1, 2), None, [0, 1, 2, 0, 0, 0]), "from -1 to 1"),
         ((None, (1, 2), None, [-2, 1, 1, 0, 0, 0]), "from -1 to 1"),

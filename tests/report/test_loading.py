@@ -66,7 +66,7 @@ def test_a_release_of_rho_is_that_of_its_fit():
         observed(fit, release_of(COUNTS, cv.PrivacyLevel.zcdp(2)))
     assert "Every count" not in render(fit)
     assert "simulated" in render(fit, release)
-    with pytest.raises(ValueError, match="naive must be of a fit with two-sided geometric noise"):
+    with pytest.raises(ValueError, match="naive needs a fit with two-sided geometric noise"):
         render(fit, release, naive=True)
 
 

@@ -122,8 +122,10 @@ def test_a_fit_from_a_file_is_compared_too(topic_fit, release, tmp_path):
 
 def test_where_there_is_nothing_to_compare_it_is_refused(topic_fit):
     counts = np.random.default_rng(1).poisson(2.0, (6, 5))
-    with pytest.raises(ValueError, match="naive must come with the release that was fitted, got none"):
+    with pytest.raises(ValueError, match="naive needs the release that was fitted, got none"):
         render(topic_fit, naive=True)
     exact = cv.TopicModel(2, **QUICK).fit(cv.ExactCounts(counts))
-    with pytest.raises(ValueError, match=r"fit must be of private counts .* got exact counts"):
+    with pytest.raises(
+        ValueError, match=r"the naive comparison needs a fit of private counts, got exact counts"
+    ):
         naive_fit(exact, release_of(counts))

@@ -62,7 +62,9 @@ def read_exposure(exposure: Any, axes: Sequence[Axis], shape: tuple[int, ...]) -
 def numbers_of(exposure: Any) -> np.ndarray:
     """Exposures as floats; raises ValueError for what is not numbers."""
     if np.ma.is_masked(exposure):
-        raise ValueError("exposure must have no masked entries, got some: give these cells 1, and mask them")
+        raise ValueError(
+            "exposure must have no masked entries: give these cells exposure 1, and mask them in the reports"
+        )
     values = exposure.toarray() if sp.issparse(exposure) else exposure
     try:
         return np.asarray(values, dtype=np.float64)

@@ -184,7 +184,7 @@ def whole_numbers(reports: Any, hidden: np.ndarray | None, show: bool = True) ->
             compressed.sum_duplicates()
         if show and reports.format in ("coo", "csc", "csr") and compressed.nnz < reports.nnz:
             raise ValueError(
-                "reports must name each cell once, got one twice: a sum of reports carries the noise of each of them"
+                "reports must name each cell once, got a duplicate: a sum of reports carries the noise of each of them"
             )
         if hidden is not None:
             cells = compressed.tocoo()

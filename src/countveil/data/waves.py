@@ -41,7 +41,7 @@ def by_wave(release: Release | str | os.PathLike[str]) -> Reports:
     """
     read = opened(release)
     if read.waves is None or read.row_labels is None:
-        raise ValueError("release must be of a study in waves, got one without")
+        raise ValueError("release must come from a study in waves, got a release without waves")
     waves, names = read.waves, spelt_alike(read.row_labels)
     people = {name: place for place, name in enumerate(dict.fromkeys(names))}
     cells = np.array([people[name] for name in names]), np.array(waves.of_row)

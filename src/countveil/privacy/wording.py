@@ -12,12 +12,12 @@ BOTH = {
     "unit_words_one": "word",
     "unit_counts": "counts",
     "unit_counts_one": "count",
-    "level_strong": "Strong protection: whether you added or left out up to {amount} {unit} can be guessed right in at "
-    "most {guesses} of cases (50% by chance).",
-    "level_moderate": "Moderate protection: whether you added or left out up to {amount} {unit} can be guessed right in "
+    "level_strong": "Strong protection: whether you added or left out up to {amount} {unit} can be guessed right in "
     "at most {guesses} of cases (50% by chance).",
-    "level_weak": "Weak protection: whether you added or left out {amount} {unit} can be guessed right in more than 90% "
-    "of cases.",
+    "level_moderate": "Moderate protection: whether you added or left out up to {amount} {unit} can be guessed right "
+    "in at most {guesses} of cases (50% by chance).",
+    "level_weak": "Weak protection: whether you added or left out {amount} {unit} can be guessed right in more than "
+    "90% of cases.",
     "level_nothing": "Practically no protection: whether you added or left out {amount} {unit} can be guessed right in "
     "more than 99% of cases.",
     "level_numbers": "N = {precision}, epsilon = {epsilon}",

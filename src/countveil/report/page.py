@@ -121,7 +121,7 @@ def rendered(
     check_integer("members", members, 1)
     if naive and not isinstance(release, Release):
         got = "none" if release is None else "joined ones" if stating(release) else type(release).__name__
-        raise ValueError(f"naive must come with the release that was fitted, got {got}")
+        raise ValueError(f"naive needs the release that was fitted, got {got}")
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ModuleNotFoundError as error:
@@ -136,9 +136,7 @@ def rendered(
     template = environment.get_template("report.html")
     context = gathered(fit, release, members, title, forecast)
     if naive and isinstance(noise_of(fit.posterior)[0], AnyMechanismNoise):
-        raise ValueError(
-            "naive must be of a fit with two-sided geometric noise, got one of another mechanism"
-        )
+        raise ValueError("naive needs a fit with two-sided geometric noise, got a fit with another mechanism")
     if naive and isinstance(release, Release):
         context["naive"] = compare(fit, naive_fit(fit, release), observed(fit, release), members)
     return plain(template.render(context), lines=True) + "\n", context["judged"]

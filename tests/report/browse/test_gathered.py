@@ -105,7 +105,7 @@ def test_texts_that_a_spreadsheet_would_compute_are_known(fit):
 
 
 def test_components_that_cannot_be_listed_are_refused():
-    with pytest.raises(ValueError, match="whose members can be listed, got one without"):
+    with pytest.raises(ValueError, match="whose members can be listed, got a fit without such components"):
         gathered([SimpleNamespace(parts=())], ["a"], 3, "hidden")
 
 

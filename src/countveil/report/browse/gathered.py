@@ -32,7 +32,9 @@ def gathered(fits: list[FactorizationEstimator], names: list[str], members: int,
     """
     kinds = [kinds_of(fit) for fit in fits]
     if not kinds[0]:
-        raise ValueError("fit must have components whose members can be listed, got one without")
+        raise ValueError(
+            "fit must have components whose members can be listed, got a fit without such components"
+        )
     pairs: list[Any] = []
     also: list[Any] = [None]
     if len(fits) > 1:
