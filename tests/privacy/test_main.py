@@ -326,7 +326,7 @@ def test_what_cannot_be_is_refused_in_one_line(here, capsys, monkeypatch):
     make += ["--level", "1"]
     for taken in ("study.json", "mail.txt", "ledger"):
         before = (here / taken).read_bytes() if taken != "ledger" else b""
-        assert f"{taken} must be a file of its own" in fails(capsys, *make, "-o", taken)
+        assert f"{taken} must be a separate file" in fails(capsys, *make, "-o", taken)
         assert taken == "ledger" or (here / taken).read_bytes() == before
     assert "must be a file in a directory that exists" in fails(capsys, *make, "-o", "nowhere/r.json")
     assert "No such file" in fails(capsys, "report", "none.json", "mail.txt")

@@ -22,10 +22,9 @@ BOTH = {
     "more than 99% of cases.",
     "level_numbers": "N = {precision}, epsilon = {epsilon}",
     "level_rho": "rho = {rho}",
-    "state_level": "The level that you choose is published with the report. Choose the level that you would always "
-    "want, not one for these data.",
+    "state_level": "The level is published with the report. Choose the one that you would always want.",
     "state_replace": "Replacing one {one} by another counts as 2 of the N {many}: one left out, one added.",
-    "state_length": "The total number of your {many} is protected only up to N {many}, too.",
+    "state_length": "Your total number of {many} is protected only up to N, too.",
     "rho_replace": "Replacing one {one} by another counts as twice the rho: one left out, one added.",
     "rho_length": "A difference of d {many} counts as d times the rho if each is in another place, and as d times d "
     "if all are in one place. So the total number of your {many} is hardly protected.",
