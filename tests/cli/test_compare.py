@@ -66,7 +66,7 @@ def test_communities_and_components_have_the_options_of_fits(tmp_path, monkeypat
         (["--topics", "2,2"], "models must differ from each other"),
         (["--topics", "2,3", "--out", "t.txt"], "output must end in .csv, got t.txt"),
         (["--topics", "2,3", "--plot", "t.txt"], "plot must end in one of .png, .svg, .pdf, got t.txt"),
-        (["--topics", "2,3", "--resume"], "resume must come with the checkpoint"),
+        (["--topics", "2,3", "--resume"], "resume needs the checkpoint"),
         (["--topics", "2,3", "--checkpoint", "c.npz"], "checkpoint must come with a seed"),
     ],
 )

@@ -111,7 +111,7 @@ def test_checkpoints_are_handed_on(here, monkeypatch):
         fails(*command, "--checkpoint-minutes", "0.5", "--resume")
         Path("c.npz").unlink()
     assert seen == {"checkpoint": Path("c.npz"), "checkpoint_minutes": 0.5, "resume": True}
-    assert "resume must come with" in fails("fit", "topics", "r.npz", "-o", "f.nc", "--resume")
+    assert "resume needs the checkpoint" in fails("fit", "topics", "r.npz", "-o", "f.nc", "--resume")
     assert "checkpoint goes with one of" in fails(*command, "--method", "em")
     (here / "c.npz").write_text("precious")
     assert "c.npz" in fails(*command, *SHORT)
@@ -188,7 +188,7 @@ def test_a_fit_that_leaves_counts_out_is_told_what_to_try(here):
         run(*asked, "f.nc", "--likelihood", "poisson").stdout.split()
     )
     said = " ".join(run(*asked, "g.nc", "--likelihood", "negative-binomial").stdout.split())
-    assert "Each word has a dispersion p of its own, from 0." in said
+    assert "Each word has its own dispersion p, from 0." in said
     assert "Try" not in said
 
 

@@ -77,7 +77,7 @@ def test_a_tensor_with_time_last(months):
 
 def test_what_makes_no_sense_is_refused_in_a_line(months):
     asked = ["fit", "dynamic", "months.npz", "-o", "fit.nc", *QUICK]
-    assert "time must be a name among modes" in fails(*asked, "--time", "year")
+    assert "time must be one of modes" in fails(*asked, "--time", "year")
     assert "for a chain in time, got 'em'" in fails(*asked, "--method", "em")
     assert not (months / "fit.nc").exists()
 

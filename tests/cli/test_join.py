@@ -141,7 +141,7 @@ def test_pages_and_checklists_state_all_releases_and_what_they_promise_together(
         assert refused in fails("checklist", "fit.nc", "--release", release)
         assert refused in fails("report", "fit.nc", "-o", "x.html", "--release", release)
     naive = fails("report", "fit.nc", "-o", "x.html", "--release", "both.npz", "--naive")
-    assert "naive must come with the release that was fitted, got joined ones" in naive
+    assert "naive needs the release that was fitted, got joined ones" in naive
 
 
 def test_numbers_of_topics_are_compared(here):

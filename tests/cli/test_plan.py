@@ -89,7 +89,7 @@ def test_what_cannot_be_planned_is_refused_in_one_line(here):
     assert "words must be given once, by a pilot, --study or --words, got" in fails("plan", *SMALL)
     assert "--study or --words, got 5" in fails("plan", "--study", "s.json", "--words", "5", *SMALL)
     assert "words and total must be left to the pilot" in fails("plan", "pilot.npz", "--total", "3", *SMALL)
-    assert "truth 'pilot' must come with a pilot" in fails("plan", "--words", "5", "--truth", "pilot", *SMALL)
+    assert "truth 'pilot' needs a pilot" in fails("plan", "--words", "5", "--truth", "pilot", *SMALL)
     assert "truth must be one of model, pilot, got 'me'" in fails(
         "plan", "--words", "5", "--truth", "me", *SMALL
     )

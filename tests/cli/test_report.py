@@ -46,14 +46,16 @@ def test_a_page_is_written_with_and_without_the_release(here):
     assert "Simulated releases" in page
     assert "exists already" in fails("report", "fit.nc", "-o", "fit.html")
     run("report", "fit.nc", "-o", "fit.html", "--force")
-    assert "Not checked: the release" in (here / "fit.html").read_text(encoding="utf-8")
+    assert "Not checked: this page was made without the release" in (here / "fit.html").read_text(
+        encoding="utf-8"
+    )
 
 
 def test_the_naive_way_is_shown_beside_it_if_asked(here):
     run("report", "fit.nc", "-o", "fit.html", "--release", "survey.npz", "--naive")
     assert "What if the noise were ignored?" in (here / "fit.html").read_text(encoding="utf-8")
     said = fails("report", "fit.nc", "-o", "other.html", "--naive")
-    assert "naive must come with the release that was fitted, got no --release" in said
+    assert "naive needs the release that was fitted, got no --release" in said
 
 
 def test_a_release_with_labels_in_another_order_is_refused(here):

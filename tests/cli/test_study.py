@@ -27,8 +27,8 @@ def test_a_study_of_words(here):
     assert made.truncated
     assert f"Wrote s.json: study {made.id}, word: 4." in said
     assert (
-        "Level 1: Strong protection: if you add or leave out up to 10 words, the report hardly shows it. (N = 10,"
-        in said
+        "Level 1: Strong protection: whether you added or left out up to 10 words can be guessed "
+        "right in at most 69.7% of cases (50% by chance). (N = 10," in said
     )
     shown = run("study", "show", "s.json").stdout
     assert made.levels[1].describe() in shown
@@ -109,10 +109,10 @@ def test_a_study_states_what_is_handed_over_in_the_clear(here):
         ("year", (), None, None),
         ("size", (), "0", None),
     )
-    assert "In the clear: party: one of D, R. Not protected" in said
-    assert "age: a number from 18 to 120. Not protected" in run("study", "show", "s.json").stdout
+    assert "party: one of D, R. Unprotected" in said
+    assert "age: a number from 18 to 120. Unprotected" in run("study", "show", "s.json").stdout
     run("study", "page", "s.json", "-o", "s.html")
-    assert "Handed over in the clear, without noise" in Path("s.html").read_text(encoding="utf-8")
+    assert "Unprotected, sent without noise" in Path("s.html").read_text(encoding="utf-8")
     new[new.index("s.json")] = "t.json"
     assert "must be NAME=VALUES" in fails(*new, "--covariate", "party")
     assert "must have two bounds" in fails(*new, "--covariate", "age=number:18")

@@ -94,7 +94,7 @@ def test_rows_go_by_their_labels_and_else_by_position():
         (["19981101", "19981201"], None, "in the form 1998-03 or 1998-03-05 for months or days, got 19981101"),
         (["1998-12", "1998-13"], None, "dates must exist, got '1998-13'"),
         (["1998-02-31", "1998-03-01"], None, "dates must exist, got '1998-02-31'"),
-        (["0001-01-01", "1998-03-01"], None, "dates from 1678 to 2261, got others: "),
+        (["0001-01-01", "1998-03-01"], None, "dates from 1678 to 2261, got other dates: "),
         ([datetime.date(1, 1, 1), datetime.date(1998, 3, 1)], None, "dates from 1678 to 2261"),
         (["", "1998", "1999"], None, "no missing dates, got 1, the first in row 0"),
         (["2020-01-01T01:00", "2020-01-01T09:00"], None, "none shorter than a day, got 2020 alone"),

@@ -90,7 +90,7 @@ def test_actors_without_an_edge_are_named(file):
     assert dense(edges) == [[0, 0, 3, 0], [2, 0, 0, 0], [0, 4, 0, 0], [0, 0, 0, 0]]
     with pytest.raises(ValueError, match=r"must name everybody in .*got no 'C' \(--vocabulary\)"):
         read_edges(file(EDGES), actors=["A", "B"])
-    with pytest.raises(ValueError, match="got one twice"):
+    with pytest.raises(ValueError, match="got a duplicate"):
         read_edges(file(EDGES), actors=["A", "B", "C", "A"])
 
 

@@ -252,7 +252,7 @@ def test_joined_releases_keep_their_masks_and_go_by_row():
     rounded = cv.import_reports(np.full((2, 4), 30), m.RandomRounding(3), "t", mask=MASK, **turned)
     found = cv.join([hidden, rounded])
     assert found.n_masked == (MASK & MASK[::-1]).sum()
-    with pytest.raises(ValueError, match="by row to be joined"):
+    with pytest.raises(ValueError, match="by cell cannot be joined"):
         cv.join([hidden, cv.import_reports(values, each, "s", mask=MASK, **names)])
 
 

@@ -483,7 +483,7 @@ def test_counts_of_several_axes():
 
 
 def test_a_release_without_waves_is_refused_and_one_with_waves_has_no_rows_in_time(tmp_path):
-    with pytest.raises(ValueError, match="must be of a study in waves"):
+    with pytest.raises(ValueError, match="must come from a study in waves"):
         cv.by_wave(made(waves=None))
     with pytest.raises(TypeError, match="Release objects or paths"):
         cv.by_wave(VALUES)

@@ -78,7 +78,7 @@ def test_repeated_cells_are_summed_as_counts_and_refused_as_reports(form, masked
     given.data.flags.writeable = False
     assert_same(ExactCounts(given, mask), ExactCounts(counts, mask))
     for make in (lambda: PrivatizedCounts(given, 0.5, mask), lambda: NaiveCounts(given, mask)):
-        with pytest.raises(ValueError, match="reports must name each cell once, got one twice"):
+        with pytest.raises(ValueError, match="reports must name each cell once, got a duplicate"):
             make()
 
 

@@ -85,7 +85,7 @@ def test_simulated_noise_is_cut_below_the_diagonal_as_well():
     np.testing.assert_array_equal(found.reports, np.triu(release.reports))
     assert found.simulated
     cv.BlockModel(2, directed=False, **BRIEF).fit(found)
-    with pytest.raises(ValueError, match=r"must be of undirected pairs, got one of a directed network"):
+    with pytest.raises(ValueError, match=r"must be an undirected network, got a directed network"):
         above_diagonal(privatize_graph(network(nx.DiGraph), LEVEL))
     with pytest.raises(ValueError, match=r"release must be square, .* got \(2, 3\)"):
         above_diagonal(cv.privatize(np.zeros((2, 3), dtype=int), LEVEL))
@@ -153,7 +153,7 @@ def weighted(value):
         (network(), NAMES[:3], "each of the graph's 4 nodes once, got 3 names"),
         (network(), [*NAMES[:3], "ann"], "each of the graph's 4 nodes once"),
         (nx.Graph(), None, "at least one node"),
-        (nx.path_graph([1, "1"]), None, "as text, got one twice"),
+        (nx.path_graph([1, "1"]), None, "as text, got a duplicate"),
         (weighted(-7), None, "got a negative weight"),
         (weighted(7.5), None, "counts must be whole numbers"),
         (weighted(float("nan")), None, "counts must be whole numbers"),

@@ -63,7 +63,7 @@ def test_a_total_that_loses_a_cell_is_unknown():
         ([("a", [15, 20])], "axis of totals must be one of the 2 axes, got 'a'"),
         ([((0, 0), [15, 20])], "axis of totals must be one of the 2 axes"),
         ([(True, [15, 20])], "axis of totals must be a whole number, got True"),
-        ([], "one family or more"),
+        ([], "at least one family"),
         ([(1, [15, 20]), (0, [16, 20])], "possible together, with all reports"),
         (
             [(1, [30, 20], m.RandomRounding(5))],

@@ -215,11 +215,11 @@ def test_counts_go_by_their_labels_and_must_be_counts():
     assert predictive_log_score(table, fit, cells) == predictive_log_score(SEEN, fit, HIDDEN)
     for wrong, message in (
         (table.iloc[::-1], "counts must have the doc labels of reports in their order, got 'text 11'"),
-        (-SEEN, "counts must be whole numbers from 0 on, got others"),
+        (-SEEN, "counts must be whole numbers of at least 0, got other values"),
         (SEEN + 0.5, "counts must be whole numbers from 0 on, got fractions"),
         (
             np.where(HIDDEN, np.nan, SEEN),
-            "counts must be whole numbers from 0 on, got others",
+            "counts must be whole numbers of at least 0, got other values",
         ),
         (
             np.ma.masked_array(SEEN, HIDDEN),

@@ -86,7 +86,7 @@ def test_against_the_slow_version(wrap):
         ([[0.0, 1.0]], COUNTS, "column indices"),
         ([[0, 4]], COUNTS, "4 columns of counts, got 4"),
         ([[-1, 2]], COUNTS, "4 columns of counts, got -1"),
-        ([[0, 1], [2, 2]], COUNTS, "each word once, got one twice in topic 1"),
+        ([[0, 1], [2, 2]], COUNTS, "each word once, got a duplicate in topic 1"),
         ([[0, 1]], COUNTS[0], "counts must be a matrix"),
         ([[0, 1]], np.empty((0, 4)), "counts must be a matrix with rows and columns"),
     ],

@@ -54,7 +54,7 @@ def test_an_undirected_pair_masked_on_one_side_only_is_refused_as_that():
 def test_a_release_of_undirected_pairs_is_not_fitted_as_directed(truncate):
     counts = np.triu(np.random.default_rng(1).poisson(2.0, (12, 12)), 1)
     release = above_diagonal(cv.privatize(counts, cv.PrivacyLevel(1, 1), truncate))
-    with pytest.raises(ValueError, match=r"X must be of directed pairs, got an undirected network"):
+    with pytest.raises(ValueError, match=r"X must be a directed network, got an undirected network"):
         cv.BlockModel(2, **SHORT).fit(release)
     unsaid = cv.Release(release.reports, release.mechanism, release.truncated)
     for data in (unsaid, cv.PrivatizedCounts(release.reports, np.full((12, 12), 0.3))):
@@ -85,8 +85,10 @@ def test_a_network_that_says_its_kind_is_fitted_as_that_kind_alone(make, level, 
     nx.set_edge_attributes(graph, 1, "weight")
     for directed in (False, True):
         data = STATED[make](nx.DiGraph(graph) if directed else graph, LEVELS[level])
-        wanted = "undirected pairs, got a directed" if directed else "directed pairs, got an undirected"
-        with pytest.raises(ValueError, match=f"^X must be of {wanted} network"):
+        wanted = (
+            "an undirected network, got a directed" if directed else "a directed network, got an undirected"
+        )
+        with pytest.raises(ValueError, match=f"^X must be {wanted} network"):
             cv.BlockModel(2, directed=not directed, **SHORT).fit(data)
         cv.BlockModel(2, directed=directed, self_loops=True, **SHORT).fit(data)
 

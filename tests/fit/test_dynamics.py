@@ -137,7 +137,7 @@ def test_time_is_the_first_axis_or_the_one_that_is_named(planted, options, dims)
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"time": "year"}, "time must be a name among modes, or a number, got 'year' without modes"),
+        ({"time": "year"}, "time must be one of modes, or a number, got 'year' without modes"),
         (
             {"time": "year", "modes": ["day", "item"]},
             r"time must be one of \['day', 'item'\], or a number, got 'year'",

@@ -285,7 +285,9 @@ def test_a_sparse_matrix_that_repeats_a_cell_is_the_sum_of_counts_only(form, n_a
     assert cv.ExactCounts.from_coordinates(
         [[2, 2], [1, 1]], [1, 2], sum_duplicates=True
     ).reports.tolist() == [3]
-    message = r"^reports must name each cell once, got one twice: a sum of reports carries the noise of each"
+    message = (
+        r"^reports must name each cell once, got a duplicate: a sum of reports carries the noise of each"
+    )
     with pytest.raises(ValueError, match=message):
         cv.PrivatizedCounts(twice(form, n_axes), 0.5)
     with pytest.raises(ValueError, match=message):

@@ -158,7 +158,9 @@ def test_data_that_come_later_need_none_or_the_same(fitted):
         warnings.simplefilter("ignore")
         without = cv.TopicModel(2, likelihood="poisson", **OPTIONS).fit(plain)
     assert without.exposure_matrix is None
-    with pytest.raises(ValueError, match="X must have no exposure by cell, as the data of the fit, got some"):
+    with pytest.raises(
+        ValueError, match="X must have no exposure by cell, because the fitted data have none"
+    ):
         without.log_predictive(data)
     with pytest.raises(ValueError, match="X must have no exposure by cell for transform"):
         without.transform(data)
@@ -233,7 +235,7 @@ def test_forecasts_and_joined_releases_refuse_them(tmp_path):
         fit.forecast(2)
     rounded = 5 * (counts // 5)
     release = cv.import_reports(rounded, cv.mechanisms.Rounding(5), "a test", exposure=exposure)
-    with pytest.raises(ValueError, match="releases must have no exposure to be joined"):
+    with pytest.raises(ValueError, match="releases with an exposure cannot be joined"):
         cv.join([release, cv.import_reports(10 * (counts // 10), cv.mechanisms.Rounding(10), "a test")])
     with pytest.raises(ValueError, match="exposure must be None beside a release that has one"):
         cv.Reports.from_release(release, exposure=exposure)

@@ -1,5 +1,7 @@
 """Names that an analyst gives to components."""
 
+import json
+
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
@@ -7,7 +9,16 @@ import pytest
 
 import countveil as cv
 from countveil import plotting
-from countveil.fit.naming import NAMES, changed, check_names_kept, titled, with_names
+from countveil.fit.naming import (
+    NAMES,
+    changed,
+    check_names_kept,
+    leading,
+    relabel_from,
+    titled,
+    with_names,
+)
+from countveil.privacy._text import plain
 from countveil.report import render
 
 QUICK = {"chains": 2, "draws": 8, "tune": 8, "seed": 1, "threads": 1, "progress": False}
@@ -141,3 +152,64 @@ def test_kinds_of_components_have_names_of_their_own():
     assert tucker.names_of(one) == {0: "old"}
     assert tucker.names_of(other) == {1: "new"}
     assert "old" in tucker.prevalences(axis=one)["name"].tolist()
+
+
+def stated(fit, **changes):
+    """A file of names as the page saves it: of topics 0 and 2."""
+    leaders = leading(fit, "word")
+    return {
+        "topic": {
+            "0": {"leading": leaders[0], "name": "war"},
+            "2": {"leading": leaders[2], "name": None} | changes,
+        }
+    }
+
+
+def test_a_file_of_names_gives_them_and_takes_them_away(fit, tmp_path):
+    fit.relabel({1: "trade", 2: "sport"})
+    path = tmp_path / "names.json"
+    path.write_text(json.dumps(stated(fit)), encoding="utf-8")
+    try:
+        relabel_from(fit, path)
+        assert fit.names_of() == {0: "war", 1: "trade"}
+    finally:
+        fit.posterior.attrs.pop(NAMES)
+
+
+def test_leading_members_are_the_most_probable():
+    counts = np.random.default_rng(1).poisson(3.0, (7, 5))
+    data = cv.PrivatizedCounts(counts, 0.3, column_labels=["a", "b\u202e", "c", "d", "e"])
+    fit = cv.TopicModel(2, likelihood="poisson", **QUICK | {"chains": 1}).fit(data)
+    for number, words in leading(fit, "word").items():
+        table = fit.topics(3)
+        assert words == plain(", ".join(table[table["topic"] == number]["word"]))
+
+
+@pytest.mark.parametrize(
+    ("content", "rule"),
+    [
+        ("{", "must be JSON"),
+        ("[]", "must hold one JSON object"),
+        ('{"community": {}}', r"must name components of the fit \(topic\), got 'community'"),
+        ('{"topic": []}', "must map the number of each topic to its name, got list"),
+        ('{"topic": {"0": "war"}}', "topic '0' must have \"leading\" and \"name\", got 'war'"),
+        (
+            '{"topic": {"9": {"leading": "a", "name": "war"}}}',
+            "must be of this fit, got topic '9' led by 'a', here by",
+        ),
+        ('{"topic": {"\\u0661": {"leading": "a", "name": "war"}}}', "must be of this fit"),
+        ({"leading": "0, 1, 7"}, "must be of this fit, got topic '2' led by '0, 1, 7'"),
+        ({"leading": None}, "must be of this fit"),
+        ({"name": "war"}, "names must differ from each other, got 'war' twice"),
+        ({"name": "a\nb"}, "names must be lines of 1 to 200 characters"),
+        ({"name": 3}, "names must be lines of 1 to 200 characters"),
+    ],
+)
+def test_other_files_of_names_are_refused_by_name(fit, tmp_path, content, rule):
+    path = tmp_path / "names.json"
+    text = content if isinstance(content, str) else json.dumps(stated(fit, **content))
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=rf"names\.json.*{rule}") as raised:
+        relabel_from(fit, path)
+    assert "\n" not in str(raised.value)
+    assert fit.names_of() == {}

@@ -149,15 +149,15 @@ def test_what_does_not_fit_is_refused_in_words(fit):
         fit.count_probabilities(counts.T)
     with pytest.raises(ValueError, match="counts must have the word labels"):
         fit.count_probabilities(pd.DataFrame(counts, columns=WORDS[::-1]))
-    with pytest.raises(ValueError, match=r"cells must be seen in X, got one that is masked"):
+    with pytest.raises(ValueError, match=r"cells must not be masked in X, got a masked cell"):
         fit.report_probabilities(seen(), HIDDEN)
     with pytest.raises(TypeError, match="rng must be"):
         fit.predict_counts(2, 3)
     for wrong, message in (
-        (np.where(HIDDEN, -1, counts), "counts must be whole numbers from 0 on, got others"),
-        (np.where(HIDDEN, np.nan, counts), "counts must be whole numbers from 0 on, got others"),
-        (np.where(HIDDEN, np.inf, counts), "counts must be whole numbers from 0 on, got others"),
-        (np.full(SIZE, "3"), "counts must be whole numbers from 0 on, got others"),
+        (np.where(HIDDEN, -1, counts), "counts must be whole numbers of at least 0, got other values"),
+        (np.where(HIDDEN, np.nan, counts), "counts must be whole numbers of at least 0, got other values"),
+        (np.where(HIDDEN, np.inf, counts), "counts must be whole numbers of at least 0, got other values"),
+        (np.full(SIZE, "3"), "counts must be whole numbers of at least 0, got other values"),
         (counts + 0.5, "counts must be whole numbers from 0 on, got fractions"),
     ):
         with pytest.raises(ValueError, match=message):

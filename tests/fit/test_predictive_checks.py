@@ -193,7 +193,7 @@ def test_several_mechanisms_and_masked_cells(fit):
     assert p_value(data, fit) > FALSE_ALARM
     assert fit.report_probabilities(data)[0].size == (~mask).sum()
     assert abs(coverage_of_reports(data, fit, np.random.default_rng(5), cells=~mask) - 0.9) < 0.03
-    with pytest.raises(ValueError, match="cells must be seen in X"):
+    with pytest.raises(ValueError, match="cells must not be masked in X"):
         fit.report_probabilities(data, mask)
     swapped = each.copy()
     swapped[each == m.Thresholded(m.Gaussian(2), 3)] = m.Thresholded(m.Gaussian(6), 3)

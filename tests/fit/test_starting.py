@@ -216,7 +216,7 @@ def test_a_model_cannot_start_at_itself():
         ),
         (
             {"phi": xr.DataArray(np.ones((3, 2)), dims=("topic", "word"), coords={"word": ["w1", "w1"]})},
-            "start's phi must have every label along 'word' once, got one twice",
+            "start's phi must have every label along 'word' once, got a duplicate",
         ),
         ({"phi": xr.DataArray(np.ones((3, 20)), dims=("k", "v"))}, r"start's phi must have the dimensions"),
     ],

@@ -3,14 +3,17 @@
 import csv
 import gzip
 import io
+import json
 import random
 import zipfile
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
+from types import MappingProxyType, SimpleNamespace
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import scipy.io
 import scipy.sparse as sp
 
@@ -22,6 +25,7 @@ from countveil.data.io import read_counts, read_vocabulary
 from countveil.data.reports import observations_of
 from countveil.data.tables.cells import Words
 from countveil.data.tables.published import read_protected
+from countveil.fit.naming import changed, relabel_from
 from countveil.privacy import PrivacyLevel, Release, _archive, report, study
 from countveil.privacy._cells import ByCell
 from countveil.privacy.mechanisms import Laplace, RandomRounding, Suppression
@@ -234,6 +238,32 @@ def compact_fits() -> dict[str, bytes]:
         return {name: _saved(each.save, name) for name, each in made.items()}
 
 
+class Named:
+    """As much of a fit as names are given to."""
+
+    parts = (SimpleNamespace(one="topic", axes=("word",)),)
+    posterior = MappingProxyType({"posterior": {"word": ("tax", "bank", "rate")}})
+
+    def supported(self, axis: str, n: int) -> pd.DataFrame:
+        """Its first members."""
+        return pd.DataFrame({"component": [0, 0, 1, 1], "member": ["tax", "bank", "rate", "tax"]})
+
+    def relabel(self, names: dict[int, str | None], axis: str) -> None:
+        """Refuse names that it cannot have."""
+        changed({}, names, range(2))
+
+
+def names() -> dict[str, bytes]:
+    """Two names, of which one is taken away."""
+    stated = {"0": {"leading": "tax, bank", "name": "money"}, "1": {"leading": "rate, tax", "name": None}}
+    return {"names.json": json.dumps({"topic": stated}).encode()}
+
+
+def read_names(path: Path) -> None:
+    """Give them to components."""
+    relabel_from(Named(), path)
+
+
 def reports_between(reports: np.ndarray) -> object:
     """Reports as those of a network."""
     from countveil.data.observations import PrivatizedCounts
@@ -372,6 +402,8 @@ def kind_of(name: str) -> Kind:
         return Kind(imported(), (m.mutated_release, m.mutated_release, m.flipped, m.cut), read_release, 60)
     if name == "protected":
         return Kind(protected(), (changed_table, changed_table, m.flipped, m.cut), read_protected_table, 40)
+    if name == "names":
+        return Kind(names(), (m.mutated_json, m.mutated_json, m.flipped, m.cut), read_names, 20)
     if name == "mechanisms":
         return Kind(mechanism_tables(), (changed_table, changed_table, m.flipped, m.cut), read_mechanisms, 20)
     return Kind(tables(), (changed_table, changed_table, m.flipped, m.cut), read_table, 170)
@@ -389,6 +421,7 @@ KINDS = (
     "protected",
     "mechanisms",
     "joined",
+    "names",
 )
 """``hdf5`` are fits whose bytes were changed and sealed again, on which the HDF5 library may crash."""
 

@@ -35,7 +35,7 @@ def test_only_seen_cells_can_be_scored():
     fit = cv.TopicModel(2, **QUICK).fit(cv.PrivatizedCounts(reports, 0.5, mask))
     assert fit.log_predictive(observations, mask).sizes["cell"] == 2
     assert fit.log_predictive(cv.PrivatizedCounts(reports, 0.5, mask)).sizes["cell"] == 118
-    with pytest.raises(ValueError, match=r"got one that is masked at index \(3, 4\)"):
+    with pytest.raises(ValueError, match=r"got a masked cell at index \(3, 4\)"):
         fit.log_predictive(cv.PrivatizedCounts(reports, 0.5, mask), mask)
     with pytest.raises(ValueError, match=r"of the fit, doc x word = \(12, 10\), got \(11, 10\)"):
         fit.log_predictive(cv.PrivatizedCounts(reports[1:], 0.5))
@@ -52,7 +52,7 @@ def test_cells_are_scored_draw_by_draw_as_all_at_once(dispersion):
     found = log_predictive_of_cells(draws, observations, fit.model_.likelihood, rows, columns)
     np.testing.assert_allclose(found, every[rows, columns], rtol=1e-12)
     hidden = observations.hide(rows, columns)
-    with pytest.raises(ValueError, match="got one that is masked at index"):
+    with pytest.raises(ValueError, match="got a masked cell at index"):
         log_predictive_of_cells([], hidden, fit.model_.likelihood, rows, columns)
 
 

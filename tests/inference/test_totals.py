@@ -293,7 +293,7 @@ def test_other_methods_refuse_totals(method):
 
 def test_hiding_cells_refuses_totals():
     data = cv.Reports([[np.nan, 12.0], [0.0, 15.0]], m.Suppression(10), totals=[(1, [20, 15])])
-    with pytest.raises(ValueError, match="totals must be None where cells are hidden"):
+    with pytest.raises(ValueError, match="totals must be None if cells are hidden"):
         cv.BlockModel(2, progress=False).fit(data)
-    with pytest.raises(ValueError, match="totals must be None where cells are hidden"):
+    with pytest.raises(ValueError, match="totals must be None if cells are hidden"):
         cv.hold_out(data, 0.5, seed=1)

@@ -74,7 +74,7 @@ def test_the_same_model_for_other_rows():
     assert more.factors[0].shape == (9, 3)
     assert more.factors[1] is model.factors[1]
     assert mu_of(draw_factors(more, np.random.default_rng(1))[0]).shape == (9, 5)
-    with pytest.raises(ValueError, match="rows that come and go must have a factor of their own"):
+    with pytest.raises(ValueError, match="rows that come and go need a separate factor"):
         made_of(CASES["directed"]).with_rows(9)
 
 

@@ -66,5 +66,5 @@ def test_cells_that_are_not_there_are_refused(topic_fit, release):
     masked = cv.PrivatizedCounts(
         np.asarray(release.reports), release.alpha, np.arange(108).reshape(12, 9) == 1
     )
-    with pytest.raises(ValueError, match="cells must be seen, got one that is masked"):
+    with pytest.raises(ValueError, match="cells must not be masked, got a masked cell"):
         plotting.true_counts(topic_fit, masked, [(0, "word1")])

@@ -98,8 +98,16 @@ def other_names():
     ("counts", "error", "rule"),
     [
         (failing_parts(), RuntimeError, "no more"),
-        (other_columns(), ValueError, "counts must have the columns of the first part, got others in part 1"),
-        (other_names(), ValueError, "counts must have the columns of the first part, got others in part 1"),
+        (
+            other_columns(),
+            ValueError,
+            "counts must have the columns of the first part, got other columns in part 1",
+        ),
+        (
+            other_names(),
+            ValueError,
+            "counts must have the columns of the first part, got other columns in part 1",
+        ),
         (iter([]), ValueError, "counts must have at least one part, got none"),
         (iter([COUNTS, -COUNTS]), ValueError, "counts must be non-negative whole numbers, got a negative"),
         (-COUNTS, ValueError, "counts must be non-negative whole numbers, got a negative"),
@@ -128,7 +136,7 @@ def test_what_is_there_is_not_replaced(tmp_path, kind):
         "file": lambda: (tmp_path / "out").write_text("mine"),
         "link": lambda: (tmp_path / "out").symlink_to(tmp_path / "nowhere"),
     }[kind]()
-    with pytest.raises(FileExistsError, match="out must be a new folder, got one that exists"):
+    with pytest.raises(FileExistsError, match="out must be a new folder, got an existing folder"):
         privatize_to_files(COUNTS, LEVEL, tmp_path / "out")
     assert os.listdir(tmp_path) == ["out"]
 

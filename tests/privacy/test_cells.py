@@ -106,7 +106,7 @@ def test_they_are_of_imported_tables_alone():
     two = ByCell((level.mechanism, PrivacyLevel(1, 2).mechanism), (0, 1), (1, 2))
     with pytest.raises(ReleaseError, match="unless reports are imported"):
         Release([[0, 1]], two, False)
-    with pytest.raises(ReleaseError, match="of no network"):
+    with pytest.raises(ReleaseError, match="of networks"):
         Release(
             [[0, 3], [0, 0]], KNOWN[2], False, source="s", directed=True, mask=[[True, False], [False] * 2]
         )

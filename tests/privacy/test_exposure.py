@@ -100,7 +100,7 @@ def test_only_imported_tables_have_them():
     given = ReleasedExposure(CELLS, (2, 3))
     with pytest.raises(ReleaseError, match="exposure must be beside imported reports"):
         _exposure.checked(given, (2, 3), None, False)
-    with pytest.raises(ReleaseError, match="exposure must be of no network"):
+    with pytest.raises(ReleaseError, match="cannot have an exposure"):
         _exposure.checked(given, (2, 3), "a test", True)
 
 

@@ -69,14 +69,14 @@ def test_nothing_else_is_importable_there():
 def test_the_whole_journey_of_one_participant(here):
     shown = alone("show", "study.json").stdout
     assert (
-        "1. Strong protection: if you add or leave out up to 10 words, the report hardly shows it. (N = 10,"
-        in shown
+        "1. Strong protection: whether you added or left out up to 10 words can be guessed "
+        "right in at most 69.7% of cases (50% by chance). (N = 10," in shown
     )
     assert all(line in shown for line in wording.statements("word"))
     assert LEVELS[1].describe() in shown
 
     first = alone("report", "study.json", "mail.txt", "-o", "r.json", said="1\nyes\n").stdout
-    assert "Dropped here, and never leaving this device: 5 words (3 different)" in first
+    assert "Not in the study, ignored, and never leaving this device: 5 words (3 different)" in first
     assert LEVELS[0].describe() in first
     assert "What would leave: 5 noisy counts" in first
     assert first.index("What would leave") < first.index("Write it to r.json?") < first.index("Wrote r.json")
@@ -130,7 +130,7 @@ def test_a_record_without_a_word_of_the_study_warns_before_anything_is_made(here
     (here / "mail.txt").write_text(text)
     command = ["report", "study.json", "mail.txt", "-o", "r.json", "--level", "1"]
     declined = alone(*command, said="no\n", status=3)
-    assert "warning: Nothing of the study was found: all 5 counts are zero." in declined.stderr
+    assert "warning: Nothing that the study counts was found: all 5 counts are zero." in declined.stderr
     assert declined.stdout.endswith("Nothing was made.\n")
     assert alone("ledger").stdout == "Nothing was released.\n"
     alone(*command, said="yes\nyes\n")
@@ -275,7 +275,7 @@ def test_an_output_that_cannot_be_written_costs_nothing(here, capsys, monkeypatc
     assert main([*make, "-o", "empty", "--ledger", "other"]) == 0
     capsys.readouterr()
     monkeypatch.setattr(os, "access", lambda *_: False)
-    assert "must be in a directory that can be written in" in fails(capsys, *make, "-o", "r.json")
+    assert "must be in a writable directory" in fails(capsys, *make, "-o", "r.json")
     with Ledger("ledger") as ledger:
         assert ledger.entries() == []
 
@@ -326,7 +326,7 @@ def test_what_cannot_be_is_refused_in_one_line(here, capsys, monkeypatch):
     make += ["--level", "1"]
     for taken in ("study.json", "mail.txt", "ledger"):
         before = (here / taken).read_bytes() if taken != "ledger" else b""
-        assert f"{taken} must be a file of its own" in fails(capsys, *make, "-o", taken)
+        assert f"{taken} must be a separate file" in fails(capsys, *make, "-o", taken)
         assert taken == "ledger" or (here / taken).read_bytes() == before
     assert "must be a file in a directory that exists" in fails(capsys, *make, "-o", "nowhere/r.json")
     assert "No such file" in fails(capsys, "report", "none.json", "mail.txt")
@@ -352,7 +352,7 @@ def test_help_has_the_worked_example(capsys):
 def test_a_study_of_rho(here):
     levels = [PrivacyLevel.zcdp("0.125"), PrivacyLevel.zcdp(2)]
     (here / "rho.json").write_text(planned(levels=levels, truncated=False).to_json())
-    assert "takes twice the rho" in alone("show", "rho.json").stdout
+    assert "counts as twice the rho" in alone("show", "rho.json").stdout
     made = ("report", "rho.json", "mail.txt", "--yes")
     said = alone(*made, "-o", "r.json", "--level", "rho:0.125").stdout
     assert levels[0].describe() in said
@@ -372,7 +372,7 @@ def test_a_study_of_rho(here):
     assert "epsilon 1 at N = 10, left" in listed
     assert "What left about it adds up to rho 2.13 for one unit in one cell." in listed
     refused = alone("limit", "--rho", "3", "--epsilon", "1", "--precision", "1", status=1).stderr
-    assert "must be of epsilon at an N or of rho, got both" in refused
+    assert "must be stated in epsilon at an N or in rho, got both" in refused
     refused = alone(*made, "--level", "rho:7", status=1).stderr
     assert "by its number: 1 (rho:0.125), 2 (rho:2); got 'rho:7'" in refused
 
@@ -410,7 +410,7 @@ def test_covariates_are_said_to_be_in_the_clear_and_may_change_until_the_report_
     assert "without covariates" in fails(capsys, "report", "study.json", "mail.txt", "--covariate", "a=1")
     assert not (here / "ledger").exists()
     done = alone(*made, "--covariate", "party=R", "--covariate", "age=42.0", said="no\n", status=3).stdout
-    assert "Handed over in the clear, without noise: party=R, age=42. Anybody" in done
+    assert "Unprotected, sent without noise: party=R, age=42. Anybody" in done
     assert done.index("party=R") < done.index("Write it to")
     assert not (here / "r.json").exists()
     with Ledger(here / "ledger") as ledger:

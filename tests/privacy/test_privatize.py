@@ -205,7 +205,7 @@ def test_levels_of_other_rows_are_refused(rows, index, row, tmp_path):
     }
     for call in calls.values():
         with pytest.raises(
-            ValueError, match=f"level must have the row labels of counts .* another at row {row}"
+            ValueError, match=f"level must have the row labels of counts .* a different label at row {row}"
         ):
             call(series)
     assert privatize(counts, series.tolist()).levels == tuple(levels)
@@ -482,7 +482,7 @@ def test_level_rules(level, error, text):
         (
             {"column_labels": ["a", "b", "a"]},
             ValueError,
-            "column_labels must differ from each other, got one twice, in entries 0 and 2",
+            "column_labels must differ from each other, got a duplicate, in entries 0 and 2",
         ),
         ({"column_labels": "abc"}, TypeError, "column_labels must be a sequence of names, got str"),
         ({"column_labels": {"a", "b", "c"}}, TypeError, "column_labels must be a sequence of names, got set"),
@@ -552,7 +552,7 @@ def test_no_release_cuts_discrete_gaussian_reports():
 
 
 def test_levels_of_both_kinds_do_not_mix_in_a_release():
-    with pytest.raises(ValueError, match="level must be of one kind in all rows"):
+    with pytest.raises(ValueError, match="all rows must have levels of one kind"):
         privatize([[1], [2]], [PrivacyLevel.zcdp(1), PrivacyLevel(1, 1)])
     with pytest.raises(ValueError, match=r"level must have a rho of at least 2\*\*-81"):
         privatize([[1]], PrivacyLevel.zcdp("1e-30"))

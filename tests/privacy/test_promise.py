@@ -148,7 +148,7 @@ def test_only_what_is_hard_to_tell_apart_is_called_so(epsilon, hard, precision):
     """A quarter of guesses or more are wrong then."""
     text, level = described(epsilon, precision), PrivacyLevel(epsilon, precision)
     assert ("hard to tell apart" in text) == hard
-    assert ("hardly" in promise.sentence(level.epsilon, level.precision, "word")) == hard
+    assert ("Strong" in promise.sentence(level.epsilon, level.precision, "word")) == hard
     assert text.startswith("Protected: " if hard else "Partly protected: ")
     assert f"right in at most {promise.right_guesses(level.epsilon, level.precision)} of cases" in text
     assert (right_guesses(level, precision) <= 0.75) == hard

@@ -172,7 +172,7 @@ def test_a_notebook_is_shown_sizes_and_noise():
         (([], LEVEL, False), "reports must be rectangular and not empty"),
         (("text", LEVEL, False), "reports must be an array"),
         ((sp.csr_array(np.eye(2, dtype=int)), LEVEL, False), "sparse reports must be truncated"),
-        ((sp.csr_array(-np.eye(2, dtype=int)), LEVEL, True), "sparse reports must store positive"),
+        ((sp.csr_array(-np.eye(2, dtype=int)), LEVEL, True), "sparse reports must store only positive"),
         ((sp.csr_array(np.eye(2)), LEVEL, True), "sparse reports must be an integer csr_array"),
         ((sp.csr_array((0, 2), dtype=int), LEVEL, True), "reports must have at least one row"),
         (

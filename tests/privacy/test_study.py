@@ -58,21 +58,20 @@ def test_sizes_and_levels_in_words():
         words()
         .meanings()[0]
         .startswith(
-            "Strong protection: if you add or leave out up to 10 words, the report hardly shows it. "
+            "Strong protection: whether you added or left out up to 10 words can be guessed "
+            "right in at most 69.7% of cases (50% by chance). "
             "(N = 10, epsilon = 1; alpha 0.905; 5.0% of counts stay as they are; a true zero"
         )
     )
-    assert (
-        "up to 2 counts, the report hardly shows it. (N = 2.5, epsilon = 0.5;" in categories().meanings()[1]
-    )
+    assert "(50% by chance). (N = 2.5, epsilon = 0.5;" in categories().meanings()[1]
     tenth = words(levels=[PrivacyLevel("0.2", "0.1")]).meanings()[0]
     assert tenth.startswith(
-        "Moderate protection: if you add or leave out up to 1 word, a guess from the report is often right"
+        "Moderate protection: whether you added or left out up to 1 word can be guessed right"
     )
     assert (
         words(levels=[PrivacyLevel(4, 1)])
         .meanings()[0]
-        .startswith("Weak protection: if you add or leave out 1 word")
+        .startswith("Weak protection: whether you added or left out 1 word")
     )
     assert words().levels[0].alpha == pytest.approx(0.9, abs=0.005)
 
@@ -334,7 +333,7 @@ def test_a_first_row_is_no_header_if_it_looks_like_a_count_gone_wrong():
         (
             "text",
             b"PK\x03\x04",
-            "must be plain text, got another format. This is a document of an office program",
+            "must be plain text, got another format. This is an office document",
         ),
         ("text", b"%PDF-1.7", "This is a PDF, not plain text. Open it, copy its text"),
         ("text", b"\xff", "must be UTF-8 text, got other bytes at 0"),
@@ -382,7 +381,7 @@ def test_a_study_of_rho_comes_back():
         "(rho = 0.125; sigma 2; 20.0% of counts stay as they are; a true zero is reported as positive in 40% of cells)"
         in made.describe()
     )
-    assert "takes twice the rho" in made.describe()
+    assert "counts as twice the rho" in made.describe()
 
 
 @pytest.mark.parametrize(
@@ -462,9 +461,9 @@ def test_covariates_are_kept_and_said_to_be_in_the_clear():
     assert made.id != words().id
     assert "covariates" not in json.loads(words().to_json())
     said = made.describe()
-    assert "party: one of D, R. Not protected" in said
-    assert "age: a number from 18. Not protected" in said
-    assert "they may tell who you are" in said
+    assert "party: one of D, R. Unprotected" in said
+    assert "age: a number from 18. Unprotected" in said
+    assert "may reveal who you are" in said
     assert "the covariates below, which are not noisy" in said
     assert "clear" not in words().describe()
 

@@ -70,7 +70,7 @@ def test_exact_totals_break_the_promise_of_reports_of_ones_own():
 
 
 def test_a_network_has_no_totals():
-    with pytest.raises(ReleaseError, match="of no network"):
+    with pytest.raises(ReleaseError, match="of networks and of studies in waves cannot have totals"):
         Release(
             [[0, 3], [0, 0]], m.Rounding(3), False, directed=True, source="s", totals=[((1,), (3, 0))]
         )  # fmt: skip
@@ -197,14 +197,14 @@ def test_a_release_says_what_each_family_is_of():
         (((1,), (1.5, 2), m.Rounding(3)), "whole numbers with rounding"),
         (((1,), (math.inf, 2), m.Gaussian(3)), "numbers below 2\\^53"),
         (((1,), (None, None), m.Rounding(3)), "known, at least one"),
-        (((1,), (1, 2), None, None, ("a", "b")), "no labels but those of the axes"),
+        (((1,), (1, 2), None, None, ("a", "b")), "labels other than those of the axes"),
         ((None, (1, 2), None, [0, 1]), "6 whole numbers, one for each cell"),
         ((None, (1, 2), None, [0, 1, 2, 0, 0, 0]), "from -1 to 1"),
         ((None, (1, 2), None, [-2, 1, 1, 0, 0, 0]), "from -1 to 1"),
         ((None, (1, 2), None, [-1] * 6), "must have a cell"),
         ((None, (1, 2), None, [0.0, 1, 0, 1, 0, 1]), "6 whole numbers"),
         ((None, (1, 2), None, [0, 1, 0, 1, 0, 1], ("a",)), "must be 2 strings"),
-        ((None, (1, 2), None, [0, 1, 0, 1, 0, 1], ("a", "a")), "one twice"),
+        ((None, (1, 2), None, [0, 1, 0, 1, 0, 1], ("a", "a")), "a duplicate"),
         ((None, (1, 2), None, [0, 1, 0, 1, 0, 1], ("a", "b\0")), "Unicode text without NUL"),
         (((1,), (1, 2), None, None, None, 5), "list of families"),
     ],

@@ -135,7 +135,7 @@ def test_a_release_of_a_mechanism_has_a_report_page(thinning, tmp_path):
         write_report(again, tmp_path / "page.html", given)
         page = (tmp_path / "page.html").read_text(encoding="utf-8")
         assert "mechanism thinning, which states no level of privacy" in page
-        assert "strength of the noise, loss" in page
+        assert "noise parameter loss" in page
         assert "alpha" not in page.replace("alpha=None", "")
         assert ("Every unit of a count is lost" in page) == (given is release)
     other = cv.Release(release.reports, [*release.mechanism[1:], release.mechanism[0]], truncated=False)

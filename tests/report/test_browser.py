@@ -16,12 +16,16 @@ from tests.study.page import browser as b
 
 pytestmark = pytest.mark.long
 
+HEIGHTS = {1400: 2680, 390: 5100}
+"""The most pixels that a page about topics is high, folded: half of what it once was."""
 KINDS = ["topics", "blocks", "tensor", "many", "effects", "dates", "dynamic"]
 FRAME = """<!DOCTYPE html><title>nothing</title>
 <iframe style="width: {width}px; height: 900px; border: 0" srcdoc="{page}"></iframe>
 <script>
 addEventListener("load", () => {{
   const page = document.querySelector("iframe").contentDocument, root = page.documentElement;
+  const height = root.scrollHeight;
+  page.querySelectorAll("details").forEach(each => {{ each.open = true; }});
   const all = selector => [...page.querySelectorAll(selector)];
   const box = e => e.getBoundingClientRect();
   const beside = (a, b) => a.right <= b.left + 1 || b.right <= a.left + 1;
@@ -29,7 +33,8 @@ addEventListener("load", () => {{
   const lines = all(".line").map(e => [...e.children].map(box));
   const cut = all("h1,h2,h3,h4,p,li,.card,figure,table.stack").filter(e => box(e).right > root.clientWidth + 1);
   document.title = JSON.stringify({{
-    width: root.clientWidth, scroll: root.scrollWidth, cut: cut.map(e => e.tagName + e.textContent.slice(0, 30)),
+    height, width: root.clientWidth, scroll: root.scrollWidth,
+    cut: cut.map(e => e.tagName + e.textContent.slice(0, 30)),
     overlaps: lines.filter(([a, b]) => !beside(a, b) && !above(a, b)).length, lines: lines.length > 0,
     blank: all("img").filter(i => !i.naturalWidth).length,
   }});
@@ -88,6 +93,9 @@ def test_nothing_overlaps_or_leaves_the_screen(written, driver, kind, width):
     driver.get((written / f"{kind}-{width}.html").as_uri())
     b.until(driver, lambda: driver.title != "nothing")
     found = json.loads(driver.title)
+    height = found.pop("height")
+    if kind == "topics":
+        assert height <= HEIGHTS[width]
     assert found == {"width": width, "scroll": width, "cut": [], "overlaps": 0, "lines": True, "blank": 0}
 
 
@@ -97,6 +105,31 @@ def test_the_console_is_really_watched(written, driver, topic_fit):
     console(driver)
     driver.get((written / "bad.html").as_uri())
     assert "Content Security Policy" in " ".join(console(driver))
+
+
+PIXELS = """(async () => {
+  const image = document.querySelector("SELECTOR"), canvas = document.createElement("canvas");
+  const pen = canvas.getContext("2d");
+  [canvas.width, canvas.height, pen.filter] = [image.naturalWidth, image.naturalHeight, getComputedStyle(image).filter];
+  await image.decode();
+  pen.drawImage(image, 0, 0);
+  const found = pen.getImageData(0, 0, canvas.width, canvas.height).data;
+  const most = found.reduce((reds, value, i) => (i % 4 ? reds : Math.max(reds, value)), 0);
+  return JSON.stringify([found[0] + found[1] + found[2], most]);
+})()"""
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_pictures_are_light_on_dark_in_a_dark_page_and_heat_maps_keep_their_scale(written, tmp_path, dark):
+    with b.browser(tmp_path, 1400, dark=dark) as driver:
+        driver.get((written / "blocks.html").as_uri())
+        paper = b.evaluated(driver, "getComputedStyle(document.body).backgroundColor")
+        assert paper == ("rgb(21, 24, 28)" if dark else "rgb(255, 255, 255)")
+        corner, _ = json.loads(b.evaluated(driver, PIXELS.replace("SELECTOR", "img:not(.heat)")))
+        assert (corner < 150) is dark
+        corner, most = json.loads(b.evaluated(driver, PIXELS.replace("SELECTOR", "img.heat")))
+        assert corner > 600
+        assert most > 200
 
 
 AXE = "axe.run().then((found) => JSON.stringify(found.violations.map((v) => [v.impact, v.id, v.nodes[0].html])))"
@@ -115,6 +148,7 @@ def test_nothing_serious_for_a_screen_reader(written, tmp_path, width, dark):
         for page in [*kinds, "sick"]:
             driver.get((written / f"{page}.html").as_uri())
             b.evaluated(driver, axe + "; 0")
+            b.evaluated(driver, "document.querySelectorAll('details').forEach((e) => { e.open = true; })")
             found[page] = json.loads(b.evaluated(driver, AXE))
         assert driver.get_log("browser") == []
     assert [rule for _, rule, _ in found.pop("sick")] == ["image-alt"]

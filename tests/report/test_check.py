@@ -67,7 +67,7 @@ def test_a_release_of_the_model_looks_as_expected_and_another_does_not():
     del fit.posterior.attrs["reports"]  # as in files of earlier versions, which do not know
     other = check(fit, observed(fit, doubled), np.random.default_rng(1))
     assert (total_in_doubt(found), total_in_doubt(other)) == ("", "too low")
-    assert "what it expects is probably too low" in render(fit, doubled)
+    assert "the sum that this fit expects is probably too low" in render(fit, doubled)
     assert [s.verdict for s in other.statistics if s.name == "sum of the positive reports"] == [
         f"{OUTSIDE}: higher"
     ]
@@ -120,7 +120,7 @@ def test_of_very_large_data_an_even_selection_of_rows_is_looked_at(topic_fit, re
     rate = topic_fit.rate().to_numpy()[[0, 3, 7, 11]]
     assert found.sum_of_rates == pytest.approx(rate.sum(), rel=1e-6)
     assert check(topic_fit, data, np.random.default_rng(1)).seen.sum() == 32
-    assert "an even selection: 4 of 12 rows" in render(topic_fit, release)
+    assert "an even selection of 4 of 12 rows" in render(topic_fit, release)
 
 
 def test_a_page_shows_one_total(topic_fit, release):

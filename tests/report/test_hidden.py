@@ -42,7 +42,7 @@ def test_the_largest_hidden_counts_are_shown_with_intervals(fitted, monkeypatch)
     page = render(fit, data)
     section = section_of(page)
     assert f"The release hides {n} counts. These are the 20 that are expected to be the largest" in section
-    assert "with its 90% interval" in section
+    assert "with 90% intervals" in section
     assert '<a href="#hidden">' in page
     table = fit.counts_table(data)
     (shown,) = drawn

@@ -66,7 +66,7 @@ def test_a_release_of_rho_is_that_of_its_fit():
         observed(fit, release_of(COUNTS, cv.PrivacyLevel.zcdp(2)))
     assert "Every count" not in render(fit)
     assert "simulated" in render(fit, release)
-    with pytest.raises(ValueError, match="naive must be of a fit with two-sided geometric noise"):
+    with pytest.raises(ValueError, match="naive needs a fit with two-sided geometric noise"):
         render(fit, release, naive=True)
 
 
@@ -75,7 +75,7 @@ def test_a_page_and_a_checklist_take_observations_which_state_no_level():
     fit = cv.TopicModel(2, **QUICK).fit(data)
     page = render(fit, data)
     assert "The fit keeps the strength of the noise, not the level" in page
-    assert "release was not given" not in page
+    assert "without the release" not in page
     assert "The fit keeps the strength of the noise alone." in str(checklist_of(fit, data))
     with pytest.raises(ValueError, match="the release that was fitted, got PrivatizedCounts"):
         render(fit, data, naive=True)

@@ -10,7 +10,15 @@ import countveil as cv
 from countveil.inference.diagnostics import Share, State, diagnose_optimiser
 from countveil.privacy._text import plain
 from countveil.report import load_fit, render, write_report
-from countveil.report.page import LONGEST_VALUE, in_words, parameters, trust
+from countveil.report.page import (
+    LONGEST_VALUE,
+    diagnostic_rows,
+    headline_of,
+    in_words,
+    labels_for_readers,
+    parameters,
+    trust,
+)
 from countveil.report.sections import cards, number, percent
 from tests import dates
 from tests.effects import the_fit
@@ -115,13 +123,14 @@ def test_topics_are_said_with_their_numbers(topic_fit, release, pages):
     for row in shares.itertuples():
         said = f"{percent(row.prevalence)} ({percent(row.lower)} to {percent(row.upper)})"
         assert text.count(f"Topic {row.topic} {said}") == 1
-    assert f"Trust. {topic_fit.diagnostics().verdict}" in text
     assert f"seed {topic_fit.seed_}" in text
     assert f"countveil {cv.__version__}" in text
     positive = (np.asarray(release.reports) > 0).mean()
-    assert f"positive reports, seen {percent(positive)}" in text
     alpha = release.alpha
-    assert f"from noise alone {percent(alpha / (1 + alpha))} if every true count were zero" in text
+    by_noise = percent(alpha / (1 + alpha))
+    assert (
+        f"positive reports {percent(positive)}; noise alone would give {by_noise}; this fit expects" in text
+    )
 
 
 def test_all_cards_have_bars_to_one_scale(topic_fit):
@@ -139,6 +148,92 @@ def test_all_cards_have_bars_to_one_scale(topic_fit):
     )
 
 
+def test_components_are_listed_by_number(topic_fit, pages):
+    titles = re.findall(r'<span class="name">Topic (\d+)</span>', pages["topics"])
+    assert [int(number) for number in titles] == sorted(topic_fit.prevalences()["topic"])
+
+
+PROBABILITY = "the truth lies inside with a probability of 90%"
+
+
+def test_intervals_of_a_fit_that_failed_a_check_promise_nothing(topic_fit, release, monkeypatch):
+    """Whether the chains, the data or the simulated releases tell against it."""
+    found = topic_fit.diagnostics()
+    for state, wrong, wanted in (
+        (State.SAFE, [], True),
+        (State.WITH_SUPPORT, [], True),
+        (State.UNCHECKED, [], False),
+        (State.UNSAFE, [], False),
+        (State.SAFE, ["Simulated releases differ from the real one in: largest report."], False),
+    ):
+        monkeypatch.setattr(type(topic_fit), "diagnostics", lambda self, s=state: found._replace(state=s))
+        monkeypatch.setattr("countveil.report.check.failed", lambda check, w=wrong: w)
+        text = read(render(topic_fit, release)).text
+        assert (PROBABILITY in text) is wanted
+        assert ("Do not report" in text) is not wanted
+
+
+@pytest.mark.parametrize(
+    ("state", "verdict", "meaning", "consequence"),
+    [
+        (
+            State.SAFE,
+            "Safe to report: the chains agree (R-hat up to 1.01), and the effective draws suffice (at least 500).",
+            "The chains agree, and the effective draws suffice.",
+            "You can report these numbers with their intervals.",
+        ),
+        (
+            State.WITH_SUPPORT,
+            "Safe to report with support: the chains differ (R-hat up to 1.38), but averages are steady (1.05). More.",
+            "The chains differ, but averages are steady.",
+            "You can report expected counts and sums over all chains, and each of the topics with its support.",
+        ),
+        (
+            State.UNSAFE,
+            "Not safe yet: the chains differ (R-hat up to 2.11). Run about 8 chains.",
+            "The chains differ.",
+            "Do not report these results.",
+        ),
+        (
+            State.UNCHECKED,
+            "One chain only, so agreement cannot be checked (effective draws at least 9); run several.",
+            "One chain only, so agreement cannot be checked; run several.",
+            "Do not report these results before they have been checked.",
+        ),
+    ],
+)
+def test_the_headline_has_its_meaning_and_what_follows(
+    topic_fit, state, verdict, meaning, consequence, monkeypatch
+):
+    monkeypatch.setattr(type(topic_fit), "unshared", lambda self: [])
+    judged = topic_fit.diagnostics()._replace(state=state, verdict=verdict)
+    assert headline_of(topic_fit, judged) == (state.capitalize(), meaning, consequence)
+
+
+def test_topics_that_no_two_chains_share_are_not_to_be_reported(topic_fit, monkeypatch):
+    monkeypatch.setattr(type(topic_fit), "unshared", lambda self: list(self.parts))
+    judged = topic_fit.diagnostics()._replace(state=State.WITH_SUPPORT)
+    assert headline_of(topic_fit, judged).consequence.endswith("but none of the topics.")
+
+
+def test_a_naive_fit_is_never_to_be_reported(release):
+    fit = cv.TopicModel(2, **QUICK).fit(cv.NaiveCounts(release))
+    for state in State:
+        judged = fit.diagnostics()._replace(state=state)
+        assert headline_of(fit, judged).consequence.startswith("Do not report these results")
+
+
+def test_quantities_have_names_for_readers(topic_fit, block_fit):
+    found = labels_for_readers(topic_fit)
+    assert found["rate of each doc"] == "expected words of each document"
+    assert found["rate of each word"] == "expected count of each word"
+    assert found["total rate"] == "sum of the expected words"
+    assert found["shape of theta"] == "prior shape, document by topic"
+    for fit in (topic_fit, block_fit):
+        rows = diagnostic_rows(fit.diagnostics().table, labels_for_readers(fit))
+        assert [name for name, _, _ in rows if "rate" in name or "theta" in name or "_" in name] == []
+
+
 def test_topics_come_first_and_promises_after(pages):
     page, ids = pages["topics"], ("parts", "data", "promise", "check", "trust")
     places = [page.index("In short"), *(page.index(f'<section aria-labelledby="{each}"') for each in ids)]
@@ -148,7 +243,7 @@ def test_topics_come_first_and_promises_after(pages):
 def test_effects_of_covariates_are_listed():
     text = read(render(the_fit())).text
     row = the_fit().effects().iloc[0]
-    assert "What depends on covariates" in text
+    assert "Effects of covariates" in text
     assert f"Topic {row.topic} {row.term} {row.estimate:.2f} ({row.lower:.2f} to {row.upper:.2f})" in text
     row = the_fit().contrasts().iloc[0]
     middle, low, high = (f"{100 * value:+.1f}" for value in (row.estimate, row.lower, row.upper))
@@ -188,7 +283,7 @@ def test_expected_counts_between_communities_are_a_table(block_fit, pages):
     text = read(pages["blocks"]).text
     for value in block_fit.blocks_.ravel():
         assert number(value) in text
-    assert "from the community of the row to that of the column" in text
+    assert "from the community of the row to the community of the column" in text
 
 
 def test_the_same_fit_gives_the_same_page(topic_fit, release, pages, tmp_path):
@@ -203,9 +298,9 @@ def test_the_same_fit_gives_the_same_page(topic_fit, release, pages, tmp_path):
 def test_a_page_without_release_or_labels_says_what_it_cannot():
     counts = np.random.default_rng(6).poisson(1.0, (6, 5))
     text = read(render(cv.TopicModel(2, **QUICK).fit(cv.PrivatizedCounts(counts, 0.3)), title="Mine & yours"))
-    assert text.text.startswith("Mine & yours To the content Mine & yours 6 documents × 5 words")
+    assert text.text.startswith("Mine & yours Skip to content Mine & yours 6 documents × 5 words")
     assert "word 3" in text.text
-    assert "Not checked: the release was not given to this page." in text.text
+    assert "Not checked: this page was made without the release." in text.text
     assert "stated here for a difference of one count" in text.text
 
 
@@ -242,7 +337,7 @@ def test_draws_that_are_not_calibrated_are_checked_against_nothing(release, topi
     data = release if options else cv.NaiveCounts(release)
     fit = cv.TopicModel(2, **QUICK | options, max_iter=30).fit(data)
     text, other = (read(render(each, release)).text for each in (fit, topic_fit))
-    said = f"Not checked. The check asks whether the release lies within 95% of those .* of {why}"
+    said = f"Not checked: the check compares the release with simulated ones.* of {why}"
     assert re.search(said, text)
     assert not re.search(said, other)
     for band in (
@@ -250,17 +345,20 @@ def test_draws_that_are_not_calibrated_are_checked_against_nothing(release, topi
         "Simulated releases",
         "as the model expects",
         "% intervals",
-        "check below",
+        "The check of the sum",
     ):
         assert band not in text
-        assert band in other or band == "check below"
-    for number_of_fit in ("positive reports, by this fit", "expects the true counts to add up to"):
+        assert band in other or band == "The check of the sum"
+    for number_of_fit in ("this fit expects", "expects the true counts to add up to"):
         assert number_of_fit in text
     assert ("which takes the noise into account" in text) is bool(options)
     assert len(read(render(fit, release)).named("img")) == 1
 
 
-@pytest.mark.parametrize(("alpha", "said"), [(1e-4, "would give about their sum"), (0.8, " times their sum")])
+@pytest.mark.parametrize(
+    ("alpha", "said"),
+    [(1e-4, "about the sum of the true counts"), (0.8, " times the sum of the true counts")],
+)
 def test_what_taking_reports_for_counts_would_give_is_said(alpha, said):
     rng = np.random.default_rng(1)
     counts = rng.poisson(rng.gamma(0.5, 4.0, (30, 12)))
@@ -268,7 +366,7 @@ def test_what_taking_reports_for_counts_would_give_is_said(alpha, said):
     data = cv.PrivatizedCounts(counts + noise[0] - noise[1], alpha)
     text = " ".join(read(render(cv.TopicModel(2, **QUICK).fit(data), data)).text.split())
     assert said in text
-    assert " 1 times their sum" not in text
+    assert " 1 times the sum" not in text
 
 
 def test_words_for_numbers():

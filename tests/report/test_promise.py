@@ -49,12 +49,12 @@ def test_of_several_levels_the_least_protective_is_told():
 def test_a_page_of_a_fit_with_totals_does_not_say_that_it_is_of_the_reports_alone(mechanism):
     reports = cv.simulate_reports(COUNTS, mechanism, np.random.default_rng(2))
     for totals, said in (
-        (None, "reports alone"),
-        ([(1, COUNTS.sum(1))], "totals that were published beside"),
+        (None, "reports, and nothing on it"),
+        ([(1, COUNTS.sum(1))], "totals published with them"),
     ):
         found = promise_of(fit_of(cv.Reports(reports, mechanism, totals=totals)))
         assert said in found.paragraphs[0]
-        assert ("alone" in found.paragraphs[0]) == (totals is None)
+        assert ("totals" in found.paragraphs[0]) == (totals is not None)
 
 
 @pytest.mark.parametrize(
@@ -147,12 +147,12 @@ def test_joined_releases_describe_themselves_beside_the_fit_of_their_reports():
     fit = fit_of(alike)
     headline, words = promise_of(fit, first, second).headline, promise_of(fit, first, second).paragraphs
     assert headline == "Every count was protected by noise."
-    assert words[1] == f"All 2 releases describe themselves as follows. {first.describe()}"
+    assert words[1] == f"In the words of all 2 releases: {first.describe()}"
     found = promise_of(fit_of(differing), *stating(differing))
     assert found.headline == "Every count was protected by noise."
     words = found.paragraphs
-    assert words[1] == f"Release 1 of 2 describes itself as follows. {first.describe()}"
-    assert words[2] == f"Release 2 of 2 describes itself as follows. {fewer.describe()}"
+    assert words[1] == f"In the words of release 1 of 2: {first.describe()}"
+    assert words[2] == f"In the words of release 2 of 2: {fewer.describe()}"
     assert words[-1] == f"{SEVERAL} {differing.promise}"
     vouched = [who_vouches(fit, each) for each in ((), (first,), (first, second))]
     assert [bool(each) for each in vouched] == [False, True, True]
@@ -184,7 +184,7 @@ def test_the_headline_of_joined_releases_is_of_what_they_promise_together(labell
     assert joined.levels[0].hides() == "little"
     fit = fit_of(joined)
     assert promise_of(fit, *releases).headline == "Every count got noise, but it hides little."
-    assert "this fit is of several reports of a count." in render(fit, joined)
+    assert "this fit has several reports of a count." in render(fit, joined)
     assert promise_of(fit_of(releases[0]), releases[0]).headline == "Every count was protected by noise."
 
 

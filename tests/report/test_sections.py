@@ -35,8 +35,8 @@ def test_a_model_that_the_page_does_not_know_is_shown_by_its_own_words(chronicle
     page = read(render(chronicle))
     assert page.text.startswith("Stories behind private counts")
     assert "6 documents × 4 words × 3 year, seen through noise. 2 stories." in page.text
-    assert "Each story's share of everything told, the largest first." in page.text
-    assert "The strongest entries of each: share of the story, with 90% intervals." in page.text
+    assert "Each story's share of everything told." in page.text
+    assert "Open a story for its strongest entries: share of the story, with 90% intervals." in page.text
     for axis in ("word", "year"):
         for row in chronicle.members(axis, 8).itertuples():
             said = f"{row.member} {percent(row.probability)} ({percent(row.lower)} to {percent(row.upper)})"
@@ -54,10 +54,8 @@ def test_it_is_compared_with_the_naive_fit_too():
     release = release_of(np.random.default_rng(8).poisson(3.0, (6, 12)))
     fit = Chronicle(2, **QUICK).fit(cv.PrivatizedCounts.from_release(release).folded((6, 4, 3)))
     text = read(render(fit, release, naive=True)).text
-    assert (
-        "Each story beside the naive one that is nearest to it: the strongest entries of word; year" in text
-    )
-    assert re.search(r"Stories that are much the same in both .*: \d of 2\.", text)
+    assert "Each story next to its nearest naive story: the strongest entries of word; year" in text
+    assert re.search(r"Stories that are nearly the same in both .*: \d of 2\.", text)
 
 
 def test_several_kinds_of_components_have_a_section_each(tucker):
@@ -67,7 +65,7 @@ def test_several_kinds_of_components_have_a_section_each(tucker):
     assert "4 senders × 4 receivers × 3 year, seen through noise. 2 communities, 3 regimes." in page.text
     assert "Each community's share of all expected counts" in page.text
     assert "Each regime's share of all expected counts" in page.text
-    assert "Each regime beside the naive one" in page.text
+    assert "Each regime next to its nearest naive regime" in page.text
     ids = [attrs["id"] for _, attrs in page.tags if "id" in attrs]
     assert len(ids) == len(set(ids))
     links = [attrs["href"][1:] for attrs in page.named("a")]
@@ -84,7 +82,7 @@ def test_a_network_of_any_model_has_its_pictures_in_its_own_words(network):
     ).fit(network)
     page = read(render(model, network))
     assert "8 actors and their directed contacts" in page.text
-    assert "from the club of the row to that of the column" in page.text
+    assert "from the club of the row to the club of the column" in page.text
     assert "ordered by club" in page.text
     assert any("clubs whose members" in attrs["alt"] for attrs in page.named("img"))
     assert "communit" not in page.text
@@ -111,14 +109,14 @@ def test_topics_that_only_some_chains_found_are_shown_as_such(topic_fit):
     assert [card.support for card in kind.cards] == ["", "", "support 67%"]
     assert [(card.number, card.support) for card in kind.others] == [(3, "support 33%")]
     text = read(render(fit)).text
-    assert "3 topics that most chains found, 1 that only some did" in text
-    assert "the best supported first, then the largest first" in text
+    assert "3 topics that most chains found, 1 that only some found" in text
+    assert "4 topics are listed although the model has 3: chains found different topics" in text
     assert "Topics that only some chains found" in text
     assert re.search(r"Topic 3 support 33%\s+word [67], word [67]", text)
-    assert "each counted by its weight" not in text
+    assert "weighted by" not in text
     keep_weights(fit.posterior, np.array([0.2, 0.2, 0.6]))
     weighted = read(render(fit)).text
-    assert "the share of the chains that have it, each counted by its weight (0.20, 0.20, 0.60)" in weighted
-    assert "Chains with at most half of the weight have each of these" in weighted
+    assert "the share of the chains that found it, weighted by 0.20, 0.20, 0.60" in weighted
+    assert "Chains with at most half of the weight found each of these" in weighted
     several = read(render(topic_fit)).text
-    assert ("that only some did" in several) is any(kind.others for kind in kinds(topic_fit, 2))
+    assert ("that only some found" in several) is any(kind.others for kind in kinds(topic_fit, 2))

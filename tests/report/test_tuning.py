@@ -12,7 +12,7 @@ def test_chains_and_moves_are_listed_as_the_diagnostics_have_them(topic_fit):
     found = topic_fit.diagnostics()
     chains = listings(topic_fit)[0]
     assert chains.caption == "Chains"
-    assert [row[0] for row in chains.rows] == [str(c + 1) for c in found.chains["chain"]]
+    assert [row[0] for row in chains.rows] == [str(c) for c in found.chains["chain"]]
     place = chains.heads.index("mean of the draws")
     means = [float(row[place]) for row in chains.rows]
     np.testing.assert_allclose(means, found.chains["log_likelihood_mean"], atol=0.5)
@@ -20,8 +20,7 @@ def test_chains_and_moves_are_listed_as_the_diagnostics_have_them(topic_fit):
 
 def test_the_page_has_the_tables_folded_away(block_fit, network):
     page = render(block_fit, network)
-    assert page.count("<details>") == 1
-    assert "How each chain began and was tuned" in page
+    assert "<summary>How each chain was started and tuned</summary>" in page
     for listing in listings(block_fit):
         assert f"<caption>{listing.caption}</caption>" in page
 
@@ -43,7 +42,7 @@ def test_an_optimiser_has_none(release):
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("chain", 0, "1"), ("log_likelihood_mean", -1234.56, "-1235"), ("gain", 0.4, "0"), ("weight", 0.25, "0.25"),
+        ("chain", 0, "0"), ("log_likelihood_mean", -1234.56, "-1235"), ("gain", 0.4, "0"), ("weight", 0.25, "0.25"),
         ("score", np.nan, "–"), ("taken", np.True_, "yes"), ("race", "embeddings", "embeddings"), ("sweep", 10, "10"),
     ],
 )  # fmt: skip

@@ -302,7 +302,7 @@ def test_what_cannot_be_stacked_is_refused(stacked, parts):
         cv.stack([one, two], held_out.take(np.arange(5)))
     other = quietly(cv.TopicModel(1, **QUICK), training.take(np.arange(9)))
     with pytest.raises(
-        ValueError, match=r"fits must be of the same cells, got \(24, 14\) for fit 1 and \(9, 14\)"
+        ValueError, match=r"fits must cover the same cells, got \(24, 14\) for fit 1 and \(9, 14\)"
     ):
         cv.stack([one, other], held_out)
     tensor = quietly(cv.TensorModel(1, **QUICK), training)
@@ -324,7 +324,7 @@ def test_fits_with_other_labels_or_another_noise_are_refused(stacked, parts):
     assert cv.stack([stacked.fits[1], without], unlabelled).weights_.sum() == pytest.approx(1.0)
     weaker = quietly(cv.TopicModel(2, alpha=0.1, **QUICK), np.maximum(counts, 0))
     other = quietly(cv.TopicModel(1, alpha=0.5, **QUICK), np.maximum(counts, 0))
-    with pytest.raises(ValueError, match="held_out must be under the same noise for every fit"):
+    with pytest.raises(ValueError, match="held_out must have the same noise for every fit"):
         cv.stack([weaker, other], counts)
 
 

@@ -28,6 +28,7 @@ from countveil.cli.plan import plan_study
 from countveil.cli.plan_trend import plan_trend
 from countveil.cli.privatize import privatize_counts
 from countveil.cli.receive import receive_reports
+from countveil.cli.relabel import relabel
 from countveil.cli.report import report
 from countveil.cli.show import show
 from countveil.cli.study import study_app
@@ -56,6 +57,7 @@ app.command("show", rich_help_panel=RESULTS)(show)
 app.command("counts", rich_help_panel=RESULTS)(counts)
 app.command("report", rich_help_panel=RESULTS)(report)
 app.command("browse", rich_help_panel=RESULTS)(browse)
+app.command("relabel", rich_help_panel=RESULTS)(relabel)
 app.command("export", rich_help_panel=RESULTS)(export)
 app.command("checklist", rich_help_panel=RESULTS)(checklist)
 app.command("plan", rich_help_panel=STUDIES)(plan_study)

@@ -254,7 +254,7 @@ def ready(release: Path, output: Path, saving: Saving) -> "Data":
         raise ValueError(f"output must end in .nc (netCDF), got {output.name}")
     check_free(output, saving.force, release, saving.checkpoint)
     if saving.resume and saving.checkpoint is None:
-        raise ValueError("resume must come with the checkpoint to go on from, got no --checkpoint")
+        raise ValueError("resume needs the checkpoint to continue from, got no --checkpoint")
     if saving.checkpoint is not None:
         check_free(saving.checkpoint, True, release)  # fit decides whether it may exist
         tell_of_start(saving.checkpoint, saving.resume)

@@ -166,7 +166,7 @@ def check_source(
     if asked is not None and len(asked.axes) != 1:
         raise ValueError(f"a study to plan must have one axis of counts, got {len(asked.axes)}")
     if pilot is None and truth == "pilot":
-        raise ValueError("truth 'pilot' must come with a pilot corpus, got none")
+        raise ValueError("truth 'pilot' needs a pilot corpus, got none")
     if pilot is not None and (words is not None or total is not None):
         raise ValueError("words and total must be left to the pilot, got one of them as well")
 

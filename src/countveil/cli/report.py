@@ -48,7 +48,7 @@ def report(
     if release is not None and not release.is_file():
         raise FileNotFoundError(f"no release at {release}")
     if naive and release is None:
-        raise ValueError("naive must come with the release that was fitted, got no --release")
+        raise ValueError("naive needs the release that was fitted, got no --release")
     from countveil.common import fit_files
 
     fit_files.check(fit)  # before the models are imported

@@ -40,7 +40,7 @@ def show(
     """
     found = loaded(fit)
     if (word is not None or documents) and not hasattr(found, "top_documents"):
-        raise ValueError(f"word and documents go with a fit of topics, got one of {type(found).__name__}")
+        raise ValueError(f"word and documents need a fit of topics, got a fit of {type(found).__name__}")
     if word is not None:
         print_word(found, word)
         return {"word": found.find_word(word)}

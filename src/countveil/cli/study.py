@@ -70,7 +70,7 @@ def new_study(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUES",
-            help="A fact that participants state in the clear, without noise: party=D,R,other for one of these values, "
+            help="A fact that participants state unprotected, without noise: party=D,R,other for one of these values, "
             "age=number or age=number:18:120 for a number. Repeatable.",
         ),
     ] = None,
@@ -109,7 +109,7 @@ def new_study(
     for place, meaning in enumerate(made.meanings(), start=1):
         say(f"Level {place}: {meaning}")
     for each in made.covariates:
-        say(f"In the clear: {each.meaning}")
+        say(each.meaning)
     if made.waves:
         summed = ", ".join(level.repeated(len(made.waves)).in_numbers() for level in made.levels)
         say(f"Reports at one level in all {len(made.waves)} waves add up to: {summed}.")

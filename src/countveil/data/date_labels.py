@@ -169,7 +169,7 @@ def first_day_of(form: str, parts: Mapping[str, str], text: str) -> date:
     month = NUMBER[parts["name"].casefold()] if parts.get("name") else int(parts.get("m") or 1)
     month += 6 * (int(parts.get("h") or 1) - 1) + 3 * (int(parts.get("q") or 1) - 1)
     if parts.get("next") and (year + 1) % 10 ** len(parts["next"]) != int(parts["next"]):
-        raise NoSuchDateError(f"dates must be of two years that follow each other, got {text!r}")
+        raise NoSuchDateError(f"dates must be two successive years, got {text!r}")
     try:
         if form == "week":
             return date.fromisocalendar(year, int(parts["w"]), 1)

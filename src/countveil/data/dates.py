@@ -55,7 +55,7 @@ def read_dates(time: Any, labels: list[str] | None, n_rows: int) -> Dates:
     try:
         names, step = steps_of(series)
     except pd.errors.OutOfBoundsDatetime as error:
-        raise ValueError(f"time must have dates from 1678 to 2261, got others: {error}") from error
+        raise ValueError(f"time must have dates from 1678 to 2261, got other dates: {error}") from error
     if len(set(step.tolist())) < 2:
         raise ValueError(
             f"time must have two different steps at least, none shorter than a day, got {names[step[0]]} alone"

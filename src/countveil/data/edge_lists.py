@@ -88,7 +88,7 @@ def read_edges(
         return found
     known = set(actors)
     if len(known) < len(actors):
-        raise ValueError("actors must differ from each other, got one twice")
+        raise ValueError("actors must differ from each other, got a duplicate")
     odd = next((name for name in found.actors if name not in known), None)
     if odd is not None:
         raise ValueError(f"actors must name everybody in {path}, got no {odd!r:.60} (--vocabulary)")
@@ -120,7 +120,7 @@ def edges_of_table(path: Path, columns: Sequence[str] | None, directed: bool | N
     weights = None if weight is None else frame[weight]
     kind = kind_of(path, frame, set(used.values()))
     if kind is None and directed is None:
-        raise ValueError(f"{path} must be known to be of a directed or an undirected network: {STATE}")
+        raise ValueError(f"{path} must state whether the network is directed or undirected: {STATE}")
     actors = list(dict.fromkeys(name for pair in zip(senders, receivers, strict=True) for name in pair))
     is_directed = bool(directed if kind is None else kind)
     return Edges(path, senders, receivers, weights, weight or "", is_directed, actors, stated)
@@ -260,7 +260,7 @@ def import_edges(
     listed = np.zeros((n, n), dtype=bool)
     listed[rows, columns] = True
     if int(listed.sum()) < rows.size:
-        raise ValueError(f"{edges.path} must list each pair of actors once, got one twice")
+        raise ValueError(f"{edges.path} must list each pair of actors once, got a duplicate")
     lacking = edges.path.suffix.lower() in GRAPHS and edges.weights.isna().any()
     if lacking:
         raise ValueError(

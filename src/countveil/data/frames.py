@@ -80,7 +80,7 @@ def check_coordinates(coordinates: Any) -> np.ndarray:
         whole = along.dtype.kind in "iu" or (along.dtype.kind == "f" and (along == np.floor(along)).all())
         if along.size and not whole:
             raise ValueError(
-                f"coordinates must be whole numbers, got others along axis {axis} ({along.dtype})"
+                f"coordinates must be whole numbers, got other values along axis {axis} ({along.dtype})"
             )
     return np.stack([along.astype(np.int64) for along in arrays])
 
@@ -230,7 +230,7 @@ def axis_codes(
             ) from None
     labels = [str(name) for name in known]
     if len(set(labels)) != len(labels):
-        raise ValueError(f"categories of {axis!r} must differ from each other as text, got one twice")
+        raise ValueError(f"categories of {axis!r} must differ from each other as text, got a duplicate")
     if not labels:
         raise ValueError(f"categories of {axis!r} must be at least one, got none")
     if isinstance(column.dtype, pd.CategoricalDtype):

@@ -74,7 +74,7 @@ def noise_of(release: Release) -> tuple[Noise, Any]:
     """
     if isinstance(release.mechanism, ByCell):
         raise ValueError(
-            "release must have mechanisms by row, which Reports.from_release need not, got some by cell"
+            "release must have mechanisms by row, got mechanisms by cell: use Reports.from_release"
         )
     stated = release.mechanism if isinstance(release.mechanism, tuple) else (release.mechanism,)
     different = set(stated)
@@ -105,7 +105,9 @@ class PrivateInputs:
         if not isinstance(release, Release):
             raise TypeError(f"release must be a Release, got {type(release).__name__}")
         if release.totals is not None:
-            raise ValueError("release must have no totals, which Reports.from_release reads, got some")
+            raise ValueError(
+                "release must have no totals, got a release with totals: use Reports.from_release"
+            )
         noise, level = noise_of(release)
         options = {"row_offset": row_offset, "column_offset": column_offset}
         options["exposure"] = exposure_of_release(release, exposure)

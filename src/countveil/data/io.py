@@ -590,7 +590,7 @@ def check_npz(path: str | os.PathLike[str]) -> None:
         if found is not None:
             raise ValueError(found)
         if len({info.filename for info in infos}) != len(infos):
-            raise ValueError("must hold every array once, got one twice")
+            raise ValueError("must hold every array once, got a duplicate")
         for info in infos:
             with archive.open(info) as member:
                 _check_member(member, info.file_size)  # type: ignore[arg-type]

@@ -80,16 +80,14 @@ def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
             raise ValueError(SAME.format("", j + 1, i + 1))
     read = [release for each in given for release in all_opened(each)]
     if any(each.totals is not None for each in read):
-        raise ValueError(
-            "releases must have no totals to be joined, got some: give Reports(..., totals=...) to .also(...)"
-        )
+        raise ValueError("releases with totals cannot be joined: give Reports(..., totals=...) to .also(...)")
     if any(each.exposure is not None for each in read):
         raise ValueError(
-            "releases must have no exposure to be joined, got some: give Reports(..., exposure=...) to .also(...)"
+            "releases with an exposure cannot be joined: give Reports(..., exposure=...) to .also(...)"
         )
     if any(isinstance(each.mechanism, ByCell) for each in read):
         raise ValueError(
-            "releases must have mechanisms by row to be joined, got some by cell: give their reports to .also(...)"
+            "releases with mechanisms by cell cannot be joined: give their reports to .also(...)"
         )
     if len(read) < 2:
         raise ValueError(f"releases must be two or more to be joined, got {len(read)}")
@@ -138,7 +136,9 @@ def check_alike(releases: Sequence[Release]) -> int:
                 f"releases must have as many axes as the first, {len(first.shape)}, got one with {len(each.shape)}"
             )
         if each.directed is not first.directed:
-            raise ValueError("releases must all be of networks of one kind, or none, got both")
+            raise ValueError(
+                "releases must all be networks of one kind, or all be no networks, got different kinds"
+            )
     return len(first.shape)
 
 
@@ -182,7 +182,7 @@ def check_waves(releases: Sequence[Release]) -> None:
             wave = each.waves.names[place]
             if (other := before.setdefault(identity(name), wave)) != wave:
                 raise ValueError(
-                    f"releases must be of the same counts, got row {name!r} in the waves {other!r} and "
+                    f"releases must report the same counts, got row {name!r} in the waves {other!r} and "
                     f"{wave!r}: collect the waves into one release, which a model over time fits"
                 )
 
@@ -337,7 +337,7 @@ def by_wave(release: Release | str | os.PathLike[str]) -> Reports:
     """
     read = opened(release)
     if read.waves is None or read.row_labels is None:
-        raise ValueError("release must be of a study in waves, got one without")
+        raise ValueError("release must come from a study in waves, got a release without waves")
     waves, names = read.waves, spelt_alike(read.row_labels)
     people = {name: place for place, name in enumerate(dict.fromkeys(names))}
     cells = np.array([people[name] for name in names]), np.array(waves.of_row)

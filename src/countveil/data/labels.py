@@ -57,7 +57,7 @@ def warn_of_white_space(texts: list[str], axis: str) -> None:
         first = seen.setdefault(" ".join(text.split()), text)
         if first != text:
             warnings.warn(
-                f"{axis} labels {first!r} and {text!r} differ in white space alone, and are taken for different ones",
+                f"{axis} labels {first!r} and {text!r} differ only in white space and are treated as different labels",
                 stacklevel=2,
             )
             return

@@ -185,7 +185,7 @@ def whole_numbers(reports: Any, hidden: np.ndarray | None, show: bool = True) ->
             compressed.sum_duplicates()
         if show and reports.format in ("coo", "csc", "csr") and compressed.nnz < reports.nnz:
             raise ValueError(
-                "reports must name each cell once, got one twice: a sum of reports carries the noise of each of them"
+                "reports must name each cell once, got a duplicate: a sum of reports carries the noise of each of them"
             )
         if hidden is not None:
             cells = compressed.tocoo()
@@ -453,7 +453,9 @@ def read_exposure(exposure: Any, axes: Sequence[Axis], shape: tuple[int, ...]) -
 def exposure_values(exposure: Any) -> np.ndarray:
     """Exposures as floats; raises ValueError for what is not numbers."""
     if np.ma.is_masked(exposure):
-        raise ValueError("exposure must have no masked entries, got some: give these cells 1, and mask them")
+        raise ValueError(
+            "exposure must have no masked entries: give these cells exposure 1, and mask them in the reports"
+        )
     values = exposure.toarray() if sp.issparse(exposure) else exposure
     try:
         return np.asarray(values, dtype=np.float64)

@@ -49,7 +49,7 @@ def graph_matrix(
         raise ValueError("graph must have at least one node, got none")
     names = [str(node) for node in order]
     if len(set(names)) != len(names):
-        raise ValueError("nodes must differ from each other as text, got one twice")
+        raise ValueError("nodes must differ from each other as text, got a duplicate")
     edges = list(graph.edges(data=weight or False))
     rows = np.array([place[edge[0]] for edge in edges], dtype=np.int64)
     columns = np.array([place[edge[1]] for edge in edges], dtype=np.int64)
@@ -149,7 +149,7 @@ def above_diagonal(release: Release) -> Release:
     if len(release.shape) != 2 or release.shape[0] != release.shape[1]:
         raise ValueError(f"release must be square, one row and one column per actor, got {release.shape}")
     if release.directed:
-        raise ValueError("release must be of undirected pairs, got one of a directed network")
+        raise ValueError("release must be an undirected network, got a directed network")
     return network.recorded(release, False)
 
 
@@ -176,7 +176,7 @@ def links_among(
     names = list(range(actors)) if isinstance(actors, int | np.integer) else list(actors)
     place = {name: i for i, name in enumerate(names)}
     if len(place) != len(names):
-        raise ValueError("actors must differ from each other, got one twice")
+        raise ValueError("actors must differ from each other, got a duplicate")
 
     def places(who: str, given: Sequence[Hashable]) -> list[int]:
         unknown = next((name for name in given if name not in place), None)

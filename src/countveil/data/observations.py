@@ -167,7 +167,7 @@ class Observations:
         n_rows, n_columns = self.shape
         if exposure.size > MOST_CELLS:
             raise ValueError(
-                f"exposure by cell must be of {MOST_CELLS:,} cells at most, all of which are stored, got "
+                f"exposure by cell must have at most {MOST_CELLS:,} cells, all of which are stored, got "
                 f"{exposure.size:,}: give one of rows (D, 1) or of columns (1, V), or take fewer rows"
             )
         self.exposure = np.ascontiguousarray(exposure)
@@ -382,9 +382,7 @@ class Observations:
     def hide(self, rows: np.ndarray, columns: np.ndarray) -> Self:
         """These observations with the given cells masked as well: they leave the likelihood altogether."""
         if self.totals is not None:
-            raise ValueError(
-                "totals must be None where cells are hidden, since they would tell of them, got some"
-            )
+            raise ValueError("totals must be None if cells are hidden, because totals would reveal them")
         keys, wanted = self._keys(), np.unique(self._key(rows, columns))
         place = np.searchsorted(keys, wanted)
         known = (place < keys.size) & (

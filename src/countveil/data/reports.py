@@ -497,7 +497,7 @@ def bounds(name: str, values: Any) -> np.ndarray:
     if sp.issparse(values):
         raise TypeError(f"{name} must be a dense array, got a sparse one: pass {name}.toarray()")
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise ValueError(f"{name} must not hold masked entries, got some: pass mask= instead")
+        raise ValueError(f"{name} must not hold masked entries: pass mask= instead")
     try:
         return numbers_of(values)
     except TypeError:

@@ -188,7 +188,7 @@ def families_given(totals: Any) -> list[tuple[Any, Any, Mechanism | None]]:
     if not isinstance(totals, list | tuple) or not all(isinstance(each, list | tuple) for each in totals):
         raise TypeError(f"totals must be a list of (axis or groups, values), got {type(totals).__name__}")
     if not totals:
-        raise ValueError("totals must be of one family or more, got none")
+        raise ValueError("totals must have at least one family, got none")
     found: list[tuple[Any, Any, Mechanism | None]] = []
     for family in totals:
         if len(family) not in (2, 3):
@@ -352,7 +352,7 @@ def checked_values(values: Any) -> NDArray[np.float64]:
     if (seen < 0).any():
         raise ValueError(f"values of totals must be non-negative, got {seen.min():g}")
     if not (np.isfinite(seen) & (seen == np.floor(seen)) & (seen < 2.0**53)).all():
-        raise ValueError("values of totals must be whole numbers or NaN, got others")
+        raise ValueError("values of totals must be whole numbers or NaN, got other values")
     return found
 
 
@@ -372,7 +372,7 @@ def refuse_totals(data: Any) -> None:
     """Raises ValueError for data with totals, where laws of single counts would ignore them."""
     if data is not None and data.totals is not None:
         raise ValueError(
-            "X must have no totals where laws are of single counts, got some: use counts_table or predict_counts"
+            "X must have no totals, because these laws describe single counts: use counts_table or predict_counts"
         )
 
 

@@ -133,7 +133,7 @@ def _checked(top_words: Any, counts: Any) -> tuple[np.ndarray, sp.csc_array]:
         )
     for topic, row in enumerate(words):
         if len(set(row.tolist())) < len(row):
-            raise ValueError(f"top_words must name each word once, got one twice in topic {topic}")
+            raise ValueError(f"top_words must name each word once, got a duplicate in topic {topic}")
     own = sp.csc_array(values, copy=True)  # comparing sorts its cells
     return words, sp.csc_array((own > 0).astype(np.float64))
 

@@ -203,12 +203,12 @@ def check_kind(stated: bool | None, directed: bool) -> None:
     """Refuse a network that says of itself that it is of the other kind; None says nothing."""
     if directed and stated is False:
         raise ValueError(
-            "X must be of directed pairs, got an undirected network, which has one count for each pair; "
+            "X must be a directed network, got an undirected network, which has one count for each pair; "
             "set directed=False (on the command line, --undirected)"
         )
     if stated and not directed:
         raise ValueError(
-            "X must be of undirected pairs, got a directed network, which has a count for each direction; "
+            "X must be an undirected network, got a directed network, which has a count for each direction; "
             "set directed=True (on the command line, leave --undirected out)"
         )
 

@@ -165,9 +165,7 @@ class DynamicModel(FactorizationEstimator):
         """Names of the data's axes."""
         if self.modes is None:
             if isinstance(self.time, str) and self.time != "time":
-                raise ValueError(
-                    f"time must be a name among modes, or a number, got {self.time!r} without modes"
-                )
+                raise ValueError(f"time must be one of modes, or a number, got {self.time!r} without modes")
             time = self._place(n_modes)
             others = ["item"] if n_modes == 2 else [f"mode{i}" for i in range(n_modes) if i != time]
             others.insert(time, "time")

@@ -167,7 +167,7 @@ class HasEffects(HasCovariates, Readable):
 
     def _known_covariates(self) -> Covariates:
         if self.covariates_ is None:
-            raise ValueError("effects need a fit with prevalence and covariates, got one without")
+            raise ValueError("effects need a fit with prevalence and covariates, got a fit without them")
         return self.covariates_
 
     def _shares_at(self, covariates: Covariates, values: Mapping[str, Any]) -> Callable[[Drawn], np.ndarray]:

@@ -250,7 +250,7 @@ def check_fixed(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
             f"fixed factor {name!r} must be finite and not negative, got {found[at]} at index {at}"
         )
     if not found.any():
-        raise ValueError(f"fixed factor {name!r} must have a positive entry, got zeros alone")
+        raise ValueError(f"fixed factor {name!r} must have a positive entry, got only zeros")
     return np.maximum(found, 1e-150)
 
 

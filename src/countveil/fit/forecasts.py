@@ -71,7 +71,7 @@ class Forecast(NamedTuple):
         if came.shape != shape:
             raise ValueError(f"counts must have the shape of the forecast {shape}, got {came.shape}")
         if came.dtype.kind not in "iuf" or not ((came >= 0) & (came == np.floor(came))).all():
-            raise ValueError("counts must be whole numbers from 0 on, got others")
+            raise ValueError("counts must be whole numbers of at least 0, got other values")
         total = np.full(shape, -np.inf)
         for rates, own in zip(self.rates.to_numpy(), self.parameters, strict=True):
             parts = rates / self.likelihood.mean(1.0, own)

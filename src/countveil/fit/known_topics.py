@@ -49,7 +49,7 @@ class HasKnownTopics:
         if getattr(self, name) != n:
             raise ValueError(f"{name} must be {n}, as many as known_topics has, got {getattr(self, name)!r}")
         if self.seeds is not None:
-            raise ValueError("seeds must be None with known_topics, which stay as they are, got some")
+            raise ValueError("seeds must be None with known_topics, which stay fixed")
         if METHODS[self.method].batches:
             raise ValueError(f"known_topics must be None for method {self.method!r}, got {n} of them")
         if self.dispersion == "column":

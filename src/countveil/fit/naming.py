@@ -1,6 +1,7 @@
 """Names that an analyst gives to components: kept in the fit and its file, and shown beside their numbers."""
 
 import json
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,8 +9,13 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from countveil.privacy import _fields
+from countveil.privacy._text import plain
+
 NAMES = "names"  # of the fact that keeps them
 LONGEST_NAME = 200
+MOST_BYTES = 1 << 20  # of a file of names
+LEADING = 3  # members by which a file of names knows a component again
 
 Names = dict[int, str]  # of the components of one kind, by number
 
@@ -55,6 +61,59 @@ def check_name(name: Any) -> None:
     good = isinstance(name, str) and name.strip() == name != "" and name.isprintable()
     if not good or len(name) > LONGEST_NAME:
         raise ValueError(f"names must be lines of 1 to {LONGEST_NAME} characters, got {name!r:.40}")
+
+
+def leading(fit: Any, axis: str) -> dict[int, str]:
+    """The most probable members of each component along an axis, by the component's number, as plain text."""
+    table = fit.supported(axis, min(LEADING, len(fit.posterior["posterior"][axis])))
+    return {
+        int(number): plain(", ".join(map(str, rows["member"])))
+        for number, rows in table.groupby("component", sort=False)
+    }
+
+
+def relabel_from(fit: Any, path: str | os.PathLike[str]) -> None:
+    """Give the components of a fit the names that the page of ``countveil browse`` saved; see ``relabel``.
+
+    The file is JSON, ``{"topic": {"3": {"leading": "tax, bank, rate", "name": "economy"}}}``; the name null takes a
+    name away.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: a file in another form, names that ``relabel`` refuses, or names of another fit's components.
+    """
+    name = os.fspath(path)
+    stated = _fields.parse(_fields.read_bytes(path, MOST_BYTES), name)
+    axes = {part.one: part.axes[0] for part in fit.parts}
+    for one, names in stated.items():
+        if one not in axes:
+            known = ", ".join(axes) or "none"
+            raise ValueError(f"{name} must name components of the fit ({known}), got {one!r:.40}")
+        try:
+            wanted = names_by_number(names, leading(fit, axes[one]), one)
+            fit.relabel(wanted, axis=axes[one])
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+
+
+def names_by_number(names: Any, leaders: Mapping[int, str], one: str) -> dict[int, str | None]:
+    """The names of a file by number, once their components are those of the fit; raises ValueError."""
+    if not isinstance(names, dict):
+        raise ValueError(f"must map the number of each {one} to its name, got {type(names).__name__}")
+    found = {}
+    for number, each in names.items():
+        if not (isinstance(each, dict) and each.keys() == {"leading", "name"}):
+            raise ValueError(f'{one} {number!r:.20} must have "leading" and "name", got {each!r:.40}')
+        here = (
+            leaders.get(int(number)) if number.isascii() and number.isdecimal() and len(number) < 10 else None
+        )
+        if here != each["leading"]:
+            raise ValueError(
+                f"names must be of this fit, got {one} {number!r:.20} led by {each['leading']!r:.80}, here by "
+                f"{here!r:.80}: save the names from a page of this fit"
+            )
+        found[int(number)] = each["name"]
+    return found
 
 
 def check_names_kept(tree: xr.DataTree, most: Mapping[str, int]) -> None:

@@ -438,7 +438,7 @@ class HasSupport(HasParts):
         if len(fits) == 1:
             found = fits[0]._matches(groups[0])
         elif any(merged_kept(fit.posterior, group) for fit, group in zip(fits, groups, strict=True)):
-            raise ValueError("fits must have no merged components to be listed together, got some")
+            raise ValueError("fits with merged components cannot be listed together: unmerge them first")
         elif all(pinned(fit.model_, group) for fit, group in zip(fits, groups, strict=True)):
             found = numbered(weights_of_chains(chains), fits[0]._n_components(groups[0]))
         else:

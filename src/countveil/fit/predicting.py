@@ -225,7 +225,7 @@ class Predicts(Readable):
         if isinstance(given.noise, AnyMechanismNoise) and data is not None:
             asked = report_of(data, report)
             if chosen is not None and (chosen & ~asked.seen).any():
-                raise ValueError("cells must be seen in X, got one that is masked")
+                raise ValueError("cells must not be masked in X, got a masked cell")
             wanted = asked.seen if chosen is None else chosen
             before, same = chances_of(asked, self._laws_of_counts(None, wanted))
             return self._in_data_order(before, wanted), self._in_data_order(same, wanted)
@@ -235,7 +235,7 @@ class Predicts(Readable):
         seen = np.zeros(self.matrix_shape, dtype=bool)
         for found in self._cells_of(data, chosen):
             if chosen is not None and (found.reports < 0).any():
-                raise ValueError("cells must be seen in X, got one that is masked")
+                raise ValueError("cells must not be masked in X, got a masked cell")
             found = found.take(found.reports >= 0)
             sums, n_draws = np.zeros((2, len(found.rows))), 0
             for draw in self.even_draws(DRAWS_FOR_LAWS):
@@ -265,7 +265,7 @@ class Predicts(Readable):
         if values.shape != shape:
             raise ValueError(f"{name} must have the shape of the fit's data {shape}, got {values.shape}")
         if values.dtype.kind not in "biuf" or not (np.isfinite(values) & (values >= 0)).all():
-            raise ValueError(f"{name} must be whole numbers from 0 on, got others")
+            raise ValueError(f"{name} must be whole numbers of at least 0, got other values")
         if (values != np.floor(values)).any():
             raise ValueError(f"{name} must be whole numbers from 0 on, got fractions")
         if self._in_pairs and np.tril(values, -1).any() and (values != values.T).any():

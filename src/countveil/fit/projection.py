@@ -52,7 +52,7 @@ class RowProjection(TransformerMixin):
             )
         observations = self._observe(X)
         if getattr(observations, "totals", None) is not None:
-            raise ValueError("X must have no totals for transform, which takes rows one by one, got some")
+            raise ValueError("X must have no totals for transform, which treats each row separately")
         if (self.exposure_matrix is None) != (observations.exposure is None):
             its = "no exposure by cell" if self.exposure_matrix is None else "an exposure by cell"
             raise ValueError(f"X must have {its} for transform, as the data of the fit, got another")

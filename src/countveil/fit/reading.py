@@ -102,7 +102,7 @@ class Readable:
         matrix = self.exposure_matrix
         if matrix is None:
             if observed.exposure is not None:
-                raise ValueError(f"{name} must have no exposure by cell, as the data of the fit, got some")
+                raise ValueError(f"{name} must have no exposure by cell, because the fitted data have none")
             return observed
         exposure = posteriors.rate_array(matrix, *self._fitted()).to_numpy().reshape(observed.shape)
         if observed.exposure is not None and not np.array_equal(observed.exposure, exposure):

@@ -222,7 +222,7 @@ def one_factor(
         if isinstance(value, xr.DataArray) and dim in value.coords and names is not None:
             have = list(value.coords[dim].to_numpy())
             if len(set(have)) < len(have):
-                raise ValueError(f"{name} must have every label along {dim!r} once, got one twice")
+                raise ValueError(f"{name} must have every label along {dim!r} once, got a duplicate")
             if not set(have).intersection(names):
                 raise ValueError(
                     f"{name} must share labels along {dim!r} with the data, got none that they have"

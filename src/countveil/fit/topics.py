@@ -42,7 +42,9 @@ class HasPrevalenceOverTime(HasDates, Readable):
             ValueError: a fit without dates, or an interval out of range.
         """
         if self.dates_ is None:
-            raise ValueError("prevalence_over needs a fit with dates of the rows (time=), got one without")
+            raise ValueError(
+                "prevalence_over needs a fit with dates of the rows (time=), got a fit without dates"
+            )
         row = self.model_.factors[self.model_.row_factor].name
         draws = self.posterior["posterior"][f"{row}{OVER_TIME}"].to_numpy()
         shares = draws / draws.sum(axis=3, keepdims=True, dtype=np.float64)

@@ -57,7 +57,7 @@ def seen_cells(
     if (reports < 0).any():
         first = int(np.argmax(reports < 0))
         raise ValueError(
-            f"cells must be seen in X, got one that is masked at index ({rows[first]}, {columns[first]})"
+            f"cells must not be masked in X, got a masked cell at index ({rows[first]}, {columns[first]})"
         )
     return reports, level
 

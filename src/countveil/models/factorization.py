@@ -127,7 +127,7 @@ class Factorization(NamedTuple):
         """
         row = self.row_factor
         if row is None or len(self.rows.observed) != 1:
-            raise ValueError("rows that come and go must have a factor of their own, with one observed axis")
+            raise ValueError("rows that come and go need a separate factor with one observed axis")
         axis = self.rows.observed
         sizes = self.rows.sizes | {axis: n_rows}
         factors = list(self.factors)

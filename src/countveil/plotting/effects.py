@@ -52,7 +52,7 @@ def expected_prevalence(fit: Any, frame: pd.DataFrame, interval: float = 0.9, *,
     """
     check_topics(fit)
     if not len(frame):
-        raise ValueError("frame must have a row at least, got none")
+        raise ValueError("frame must have at least one row, got none")
     table, names = fit.expected_prevalence(frame.reset_index(drop=True), interval), fit.names_of()
     curve = frame.shape[1] == 1 and pd.api.types.is_numeric_dtype(frame.dtypes.iloc[0])
     one = table.columns[0]

@@ -100,7 +100,7 @@ def laws_of_cells(
     rows, columns = fit.matrix_places(places)
     values, level = fit.data_matrix(observed).cells(rows, columns)
     if (values < 0).any():
-        raise ValueError(f"cells must be seen, got one that is masked: {cells[int(np.argmax(values < 0))]}")
+        raise ValueError(f"cells must not be masked, got a masked cell: {cells[int(np.argmax(values < 0))]}")
     refuse_totals(observed)
     given = CountsGivenReports(observed.noise, fit.model_.likelihood)
     exposure = fit.exposure_matrix

@@ -267,14 +267,14 @@ def _check_output(output: Path, options: argparse.Namespace) -> None:
     """Refuses an output that cannot or must not be written, before noise is drawn or a report counts as gone."""
     for other in (options.study, options.record, options.ledger or default_path()):
         if output.exists() and os.path.exists(other) and output.samefile(other):
-            raise ValueError(f"{output} must be a file of its own, got one that this command needs")
+            raise ValueError(f"{output} must be a separate file, got a file that this command needs")
     if output.is_dir() or not output.parent.is_dir():
         raise ValueError(f"{output} must be a file in a directory that exists, got something else")
     _archive.check_replaceable(output)
     if output.exists() and not _is_report(output):
         raise ValueError(f"{output} must be a new name or a report, got a file that is something else")
     if not os.access(output.parent, os.W_OK | os.X_OK):
-        raise ValueError(f"{output} must be in a directory that can be written in, got one that cannot")
+        raise ValueError(f"{output} must be in a writable directory, got a directory that is not")
 
 
 def _is_report(path: Path) -> bool:
@@ -304,8 +304,8 @@ def _count(options: argparse.Namespace, study: Study) -> Counted:
     counted = counting.count(content, form, study.labels, name)
     unit = "words" if form == "text" else "counts"
     print(
-        f"Dropped here, and never leaving this device: {counted.outside} {unit} "
-        f"({counted.outside_kinds} different) that the study does not list."
+        f"Not in the study, ignored, and never leaving this device: {counted.outside} {unit} "
+        f"({counted.outside_kinds} different)."
     )
     return counted
 
@@ -331,7 +331,7 @@ def _preview(entry: Entry, study: Study, ledger: Ledger, options: argparse.Names
     else:
         print(f"The whole file has {len(entry.report)} bytes; --full shows it.")
     spent = [each.level for each in ledger.entries(options.name) if each.gone or each.number == entry.number]
-    print(f"With it, what left about this record adds up to {_added_up(spent, level)}.")
+    print(f"With this report, everything released about these data adds up to {_added_up(spent, level)}.")
 
 
 def _added_up(levels: list[Level], asked: Level) -> str:
@@ -376,7 +376,7 @@ def _limit(options: argparse.Namespace) -> int:
         if (options.epsilon is None) != (options.precision is None):
             raise ValueError("a limit must have an epsilon and a precision N, got one of them")
         if options.epsilon is not None and options.rho is not None:
-            raise ValueError("a limit must be of epsilon at an N or of rho, got both")
+            raise ValueError("a limit must be stated in epsilon at an N or in rho, got both")
         if options.rho is not None:
             ledger.set_limit(PrivacyLevel.zcdp(options.rho))
         if options.epsilon is not None:

@@ -164,7 +164,7 @@ class Reader:
             said = " ".join(str(error).split())[:200]
             raise self.fault(f"must be a zip archive: {said}") from error
         if len(self._infos) != len(self._zip.infolist()):
-            raise self.fault("must hold every member once, got one twice")
+            raise self.fault("must hold every member once, got a duplicate")
         self.length = len(content)
         self.asked = sum(info.file_size for info in self._infos.values())
         asked = packed_otherwise(self._infos.values()) or too_much(self.asked, self.length, COPIES)

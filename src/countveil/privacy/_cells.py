@@ -111,7 +111,7 @@ def checked_mask(mask: Any, reports: Any, shape: tuple[int, ...], source: str | 
     except ValueError:
         found = numpy.empty(0)
     if found.dtype != bool or found.shape != shape:
-        raise ReleaseError(f"mask must be booleans of shape {shape}, got others")
+        raise ReleaseError(f"mask must be booleans of shape {shape}, got other values or another shape")
     if found.all():
         raise ReleaseError(ALL_MASKED)
     if (numpy.asarray(reports)[found] != 0).any():
@@ -127,7 +127,7 @@ def _checked_lists(mask: Any, reports: Any, shape: tuple[int, ...]) -> Any:
     except (TypeError, IndexError):
         fits = False
     if not fits or len(hidden) != prod(shape):
-        raise ReleaseError(f"mask must be booleans of shape {shape}, got others")
+        raise ReleaseError(f"mask must be booleans of shape {shape}, got other values or another shape")
     if all(hidden):
         raise ReleaseError(ALL_MASKED)
     if any(gone and value != 0 for gone, value in zip(hidden, flat(reports, len(shape)), strict=True)):

@@ -94,7 +94,9 @@ def _labels(name: str, labels: Iterable[Any] | None, length: int) -> tuple[str, 
     if name != "row_labels" and len(set(names)) != length:
         last = {each: place for place, each in enumerate(names)}
         first, other = next((i, last[each]) for i, each in enumerate(names) if last[each] != i)
-        raise ValueError(f"{name} must differ from each other, got one twice, in entries {first} and {other}")
+        raise ValueError(
+            f"{name} must differ from each other, got a duplicate, in entries {first} and {other}"
+        )
     place = _reports.unwritable(names)
     if place is not None:
         raise ValueError(f"{name} must be {_reports.WRITABLE}, got something else in entry {place}")

@@ -33,7 +33,7 @@ def checked(
             "countveil.Reports.from_release"
         )
     if network_or_waves:
-        raise ReleaseError("exposure must be of no network and of no study in waves, got one")
+        raise ReleaseError("releases of networks and of studies in waves cannot have an exposure")
     values, own = given[0], tuple(given[1])
     if not fits(own, shape):
         raise ReleaseError(f"exposure must have a shape that broadcasts to {shape}, got {str(own)[:80]}")

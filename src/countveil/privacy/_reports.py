@@ -86,7 +86,7 @@ def _frozen_csr(reports: Any, truncated: bool, imported: bool) -> tuple[Any, tup
     if not reports.has_canonical_format:
         raise ReleaseError("sparse reports must have sorted columns without duplicates, got others")
     if reports.nnz and reports.data.min() <= 0:
-        raise ReleaseError("sparse reports must store positive reports only, got one that is not")
+        raise ReleaseError("sparse reports must store only positive reports, got zero or a negative report")
     frozen = type(reports)(reports, copy=False)
     index = "int32" if max(reports.nnz, *reports.shape) < 2**31 else "int64"
     for part in ("data", "indices", "indptr"):
@@ -100,7 +100,7 @@ def _frozen_csr(reports: Any, truncated: bool, imported: bool) -> tuple[Any, tup
 
 def _check_sign(smallest: int, truncated: bool) -> None:
     if truncated and smallest < 0:
-        raise ReleaseError("truncated reports must not be negative, got one that is")
+        raise ReleaseError("truncated reports must not be negative, got a negative report")
 
 
 def check_directed(directed: bool | None, reports: Any, shape: tuple[int, ...]) -> None:
@@ -115,7 +115,7 @@ def check_directed(directed: bool | None, reports: Any, shape: tuple[int, ...]) 
         )
     if not directed and anything_below(reports):
         raise ReleaseError(
-            "reports of an undirected network must be 0 below the diagonal, got one that is not"
+            "reports of an undirected network must be 0 below the diagonal, got a nonzero report there"
         )
 
 

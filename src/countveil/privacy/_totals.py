@@ -61,7 +61,7 @@ def checked(
             "one's own"
         )
     if network_or_waves:
-        raise ReleaseError("totals must be of no network and of no study in waves, got some")
+        raise ReleaseError("releases of networks and of studies in waves cannot have totals")
     try:
         families = tuple(ReleasedTotals(*family) for family in totals)
     except TypeError as error:
@@ -69,7 +69,7 @@ def checked(
             "totals must be a list of families, with axes and values each, got others"
         ) from error
     if not families:
-        raise ReleaseError("totals must be of one family or more, got none")
+        raise ReleaseError("totals must have at least one family, got none")
     return tuple(_checked_family(family, shape) for family in families)
 
 
@@ -89,7 +89,7 @@ def _checked_family(family: ReleasedTotals, shape: tuple[int, ...]) -> ReleasedT
     else:
         raise ReleaseError(f"totals must be exact or have a mechanism, got {type(mechanism).__name__}")
     if over is not None and labels is not None:
-        raise ReleaseError("totals over axes must have no labels but those of the axes, got some")
+        raise ReleaseError("totals over axes cannot have labels other than those of the axes")
     if labels is not None:
         labels = _checked_labels(labels, size)
     placed = None if groups is None else _checked_groups(groups, prod(shape), size)
@@ -99,7 +99,7 @@ def _checked_family(family: ReleasedTotals, shape: tuple[int, ...]) -> ReleasedT
 def _check_exact(values: tuple[Any, ...]) -> None:
     known = [value for value in values if value is not None]
     if not all(type(value) is int and 0 <= value < LARGEST for value in known):
-        raise ReleaseError("totals must be whole numbers from 0 to 2^53 - 1, or None, got others")
+        raise ReleaseError("totals must be whole numbers from 0 to 2^53 - 1, or None, got other values")
     if not known:
         raise ReleaseError("totals must be known, at least one of them, got none")
 
@@ -122,7 +122,7 @@ def _checked_labels(labels: Any, size: int) -> tuple[str, ...]:
     if len(found) != size or not all(type(name) is str for name in found):
         raise ReleaseError(f"labels of groups must be {size} strings, got others")
     if len(set(found)) < size:
-        raise ReleaseError("labels of groups must differ from each other, got one twice")
+        raise ReleaseError("labels of groups must differ from each other, got a duplicate")
     if unwritable(found) is not None:
         raise ReleaseError(f"labels of groups must be {WRITABLE}, got something else")
     return found

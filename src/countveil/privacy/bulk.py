@@ -44,7 +44,7 @@ def privatize_to_files(
             raise ValueError(f"{name} must be a whole number of at least 1, got {number!r}")
     target = Path(folder)
     if target.exists() or target.is_symlink():
-        raise FileExistsError(f"{target} must be a new folder, got one that exists")
+        raise FileExistsError(f"{target} must be a new folder, got an existing folder")
     if isinstance(counts, Iterator):
         if row_labels is not None or not isinstance(level, Level):
             raise ValueError(
@@ -90,7 +90,7 @@ def _write(
             columns = schema if columns is None else columns
             if schema != columns:
                 raise ValueError(
-                    f"counts must have the columns of the first part, got others in part {len(names)}"
+                    f"counts must have the columns of the first part, got other columns in part {len(names)}"
                 )
             names.append(NAME.format(len(names)))
             waiting.append(pool.submit(_write_one, table, levels, truncate, folder / names[-1]))

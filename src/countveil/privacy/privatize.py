@@ -83,7 +83,7 @@ def read_levels(level: Level | Sequence[Level], rows: int, labels: Sequence[str]
     if len(levels) != rows:
         raise ValueError(f"level must be one, or one for each of {rows} rows, got {len(levels)}")
     if len({type(each) for each in levels}) > 1:
-        raise ValueError("level must be of one kind in all rows, got levels of epsilon and levels of rho")
+        raise ValueError("all rows must have levels of one kind, got levels of epsilon and levels of rho")
     if hasattr(level, "iloc"):
         _refuse_other_order(level, labels)
     return levels
@@ -99,8 +99,8 @@ def _refuse_other_order(level: Any, labels: Sequence[str] | None) -> None:
     for row, (name, label) in enumerate(zip(names, wanted, strict=True)):
         if name != label:
             raise ValueError(
-                f"level must have the row labels of counts in their order, got another at row {row}: sort it as they "
-                "are, or pass its .tolist() to go by position"
+                f"level must have the row labels of counts in their order, got a different label at row {row}: "
+                "sort it as they are, or pass its .tolist() to go by position"
             )
 
 
@@ -112,7 +112,7 @@ def read_truncate(truncate: bool | None, table: Counts, levels: Levels) -> bool:
     if truncate and mechanism.signed_only:
         raise ValueError(
             f"truncate must be False or None with {mechanism.title}, got True: cutting reports at zero loses nothing "
-            "with two-sided geometric noise alone, and negative reports say more here"
+            "only with two-sided geometric noise; here negative reports carry information"
         )
     return table.sparse and not mechanism.signed_only if truncate is None else truncate
 

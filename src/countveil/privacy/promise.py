@@ -103,7 +103,8 @@ def unchanged(changed: float) -> str:
 
 def sentence(epsilon: Fraction, precision: Fraction, unit: str) -> str:
     """What a promise protects, words first and numbers second; ``unit`` is "word" or "count"."""
-    said = wording.level(strength(epsilon, precision), short(Fraction(amount(epsilon, precision))), unit)
+    most, guesses = short(Fraction(amount(epsilon, precision))), right_guesses(epsilon, precision)
+    said = wording.level(strength(epsilon, precision), most, unit, guesses)
     numbers = wording.BOTH["level_numbers"].format(precision=short(precision), epsilon=short(epsilon))
     return f"{said} ({numbers})"
 

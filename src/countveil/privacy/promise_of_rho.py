@@ -82,7 +82,7 @@ def least_wrong_guesses(rho: Fraction) -> float:
 
 def sentence(rho: Fraction, unit: str) -> str:
     """What a promise protects, words first and numbers second; ``unit`` is "word" or "count"."""
-    said = wording.level(strength(rho), "1", unit)
+    said = wording.level(strength(rho), "1", unit, right_guesses(rho))
     return f"{said} ({wording.BOTH['level_rho'].format(rho=short(rho))})"
 
 

@@ -123,7 +123,7 @@ class Release:
         related = directed is not None or waves is not None
         if related and (self.mask is not None or isinstance(self.mechanism, ByCell)):
             raise ReleaseError(
-                "masks and mechanisms by cell must be of no network and of no study in waves, got some"
+                "releases of networks and of studies in waves cannot have masks or mechanisms by cell"
             )
         object.__setattr__(self, "totals", _totals.checked(totals, shape, source, related))
         object.__setattr__(self, "exposure", _exposure.checked(exposure, shape, source, related))

@@ -365,7 +365,7 @@ def _levels(entries: list[Any], numbers: tuple[str, ...], name: str) -> tuple[Le
             )
         levels.append(level)
     if len(set(levels)) != len(levels):
-        raise RefusedError(name, "levels", "must differ from each other, got one twice")
+        raise RefusedError(name, "levels", "must differ from each other, got a duplicate")
     return tuple(levels)
 
 

@@ -12,34 +12,35 @@ BOTH = {
     "unit_words_one": "word",
     "unit_counts": "counts",
     "unit_counts_one": "count",
-    "level_strong": "Strong protection: if you add or leave out up to {amount} {unit}, the report hardly shows it.",
-    "level_moderate": "Moderate protection: if you add or leave out up to {amount} {unit}, a guess from the report is "
-    "often right, but never certain.",
-    "level_weak": "Weak protection: if you add or leave out {amount} {unit}, the report usually shows it.",
-    "level_nothing": "Practically no protection: if you add or leave out {amount} {unit}, the report almost always "
-    "shows it.",
+    "level_strong": "Strong protection: whether you added or left out up to {amount} {unit} can be guessed right in "
+    "at most {guesses} of cases (50% by chance).",
+    "level_moderate": "Moderate protection: whether you added or left out up to {amount} {unit} can be guessed right "
+    "in at most {guesses} of cases (50% by chance).",
+    "level_weak": "Weak protection: whether you added or left out {amount} {unit} can be guessed right in more than "
+    "90% of cases.",
+    "level_nothing": "Practically no protection: whether you added or left out {amount} {unit} can be guessed right in "
+    "more than 99% of cases.",
     "level_numbers": "N = {precision}, epsilon = {epsilon}",
     "level_rho": "rho = {rho}",
-    "state_level": "The level that you choose is published with the report. Choose what you would always want, not "
-    "what this record needs.",
-    "state_replace": "Putting one {one} in place of another takes 2 of the N {many}: one left out, one added.",
-    "state_length": "How many {many} you have in all is hidden only as far as N says, too.",
-    "rho_replace": "Putting one {one} in place of another takes twice the rho: one left out, one added.",
-    "rho_length": "Differences of d {many} take more rho: d times as much where each is in another place, d times d "
-    "as much where all are in one. So how many {many} you have in all is hardly hidden.",
-    "state_again": "Decide before you look at the noise. Making reports at other levels or under other names until you "
-    "like one tells something by itself, and weakens the promise.",
-    "nothing_counted": "Nothing of the study was found: all {cells} counts are zero. Is this the right record, in the "
-    "right language? If it is, go on: a report of zeros is a report like any other.",
+    "state_level": "The level is published with the report. Choose the one that you would always want.",
+    "state_replace": "Replacing one {one} by another counts as 2 of the N {many}: one left out, one added.",
+    "state_length": "Your total number of {many} is protected only up to N, too.",
+    "rho_replace": "Replacing one {one} by another counts as twice the rho: one left out, one added.",
+    "rho_length": "A difference of d {many} counts as d times the rho if each is in another place, and as d times d "
+    "if all are in one place. So the total number of your {many} is hardly protected.",
+    "state_again": "Decide before you look at the noise: choosing among reports at several levels or under several "
+    "names reveals something too, and weakens the protection.",
+    "nothing_counted": "Nothing that the study counts was found: all {cells} counts are zero. Are these the right "
+    "data, in the right language? If so, continue: a report of zeros is a report like any other.",
     "not_text": f"This is not plain text in UTF-8. {_REMEDY}",
-    "office_file": f"This is a document of an office program, not plain text. {_REMEDY}",
+    "office_file": f"This is an office document, not plain text. {_REMEDY}",
     "pdf_file": "This is a PDF, not plain text. Open it, copy its text into a text editor, and save that as plain "
     "text, UTF-8.",
-    "no_name": "Give the record a name with a letter, a digit or a sign in it.",
-    "clear_heading": "Handed over in the clear, without noise",
-    "clear_each": "{name}: {allowed}. Not protected: it stands in the report as you state it.",
-    "clear_known": "Anybody who has the report reads them. Together, or with what else is known, they may tell who you "
-    "are. Your counts keep the promise of the level even then.",
+    "no_name": "The name must have at least one letter, digit or sign.",
+    "clear_heading": "Unprotected, sent without noise",
+    "clear_each": "{name}: {allowed}. Unprotected: the report contains it as you state it.",
+    "clear_known": "Anybody who has the report can read these values. Together, or with what else is known, they may "
+    "reveal who you are. Your counts keep the protection of the level even then.",
     "one_of": "one of {values}",
     "one_of_many": "one of the {number} values of the study, such as {values}",
     "number": "a number",
@@ -52,19 +53,19 @@ BOTH = {
 }
 
 
-def level(strength: str, amount: str, unit: str) -> str:
-    """What a level protects in one sentence; ``strength`` and ``amount`` are those of ``promise``."""
+def level(strength: str, amount: str, unit: str, guesses: str) -> str:
+    """What a level protects in one sentence; all but the unit are those of ``promise``."""
     named = BOTH[f"unit_{unit}s_one" if amount == "1" else f"unit_{unit}s"]
-    return BOTH[f"level_{strength}"].format(amount=amount, unit=named)
+    return BOTH[f"level_{strength}"].format(amount=amount, unit=named, guesses=guesses)
 
 
 WAVES = {
-    "state_waves": "Waves: {waves}. You are asked for one report in each, about your counts of that time. Your reports "
-    "carry the same token in all waves: whoever has them can see that they are one person's, and in which waves there "
-    "is none.",
-    "state_sum": "What is in the counts of one wave alone is protected as the level says. What is in those of every "
-    "wave, such as a habit, is protected less. All {number} reports together, at one level, where the counts of every "
-    "wave may differ by as much:",
+    "state_waves": "Waves: {waves}. You are asked for one report in each wave, about your counts of that time. Your "
+    "reports carry the same token in all waves: whoever has them can see that they come from one person, and which "
+    "waves are missing.",
+    "state_sum": "Something that shows in the counts of only one wave is protected as stated for the level. Something "
+    "that shows in every wave, such as a habit, is protected less. All {number} reports together, at one level, if the "
+    "counts of every wave may differ by as much:",
 }
 """What the command says besides in studies in waves, which have no page."""
 

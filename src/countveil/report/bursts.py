@@ -1,4 +1,4 @@
-"""How bursty the counts of a fit are, in words and as rows of the page."""
+"""How dispersed the counts of a fit are, in words and as rows of the page."""
 
 from typing import NamedTuple
 
@@ -20,10 +20,10 @@ class Bursts(NamedTuple):
 
 
 def bursts_of(fit: FactorizationEstimator) -> Bursts | None:
-    """The dispersions of a fit; None if its counts do not come in bursts."""
+    """The dispersions of a fit; None if its counts are Poisson."""
     if fit.model_.likelihood.name != NegativeBinomial.name:
         return None
-    table, poisson = fit.dispersions(), "of a Poisson count the two are equal"
+    table, poisson = fit.dispersions(), "for a Poisson count the two are equal"
     if len(table) == 1:
         row = table.iloc[0]
         known = "" if fit.model_.likelihood.parameter_axes else ", which was given"
@@ -34,8 +34,8 @@ def bursts_of(fit: FactorizationEstimator) -> Bursts | None:
     most = table.sort_values("p", ascending=False, kind="stable").head(SHOWN)
     least, middle, greatest = (f"{value:.2f}" for value in table["p"].quantile([0.0, 0.5, 1.0]))
     said = (
-        f"Each {' and '.join(axes)} has a dispersion p of its own, from {least} to {greatest}, median {middle}. "
-        f"The variance of a count is 1 / (1 - p) times its mean; {poisson}. The burstiest are listed."
+        f"Each {' and '.join(axes)} has its own dispersion p, from {least} to {greatest}, median {middle}. "
+        f"The variance of a count is 1 / (1 - p) times its mean; {poisson}. The largest are listed."
     )
     return Bursts(said, " and ".join(axes), [row_of(row, axes) for _, row in most.iterrows()])
 

@@ -58,9 +58,7 @@ def naive_fit(fit: FactorizationEstimator, release: Release) -> FactorizationEst
     """
     kind = str(fit.posterior.attrs["observations"])
     if kind != "private":
-        raise ValueError(
-            f"fit must be of private counts to be compared with the naive one, got {kind} counts"
-        )
+        raise ValueError(f"the naive comparison needs a fit of private counts, got {kind} counts")
     other: FactorizationEstimator = clone(fit).set_params(seed=fit.seed_, progress=False, **fit.own_size())
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, FitWarning):

@@ -3,8 +3,11 @@
 import json
 import os
 import platform
+import re
+from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -37,6 +40,19 @@ from countveil.report.sections import Kind, block_table, contrast_rows, effect_r
 from countveil.report.tuning import listings
 
 LONGEST_VALUE = 400  # characters of a parameter that a page shows
+DISPERSIONS = {
+    "p": "dispersion p",
+    "p_mean": "mean of the dispersions",
+    "p_concentration": "concentration of the dispersions",
+}
+
+
+class Headline(NamedTuple):
+    """Whether results can be reported, what that means, and what follows from it, in a sentence each."""
+
+    state: str
+    meaning: str
+    consequence: str
 
 
 def write_report(
@@ -105,7 +121,7 @@ def rendered(
     check_integer("members", members, 1)
     if naive and not isinstance(release, Release):
         got = "none" if release is None else "joined ones" if stating(release) else type(release).__name__
-        raise ValueError(f"naive must come with the release that was fitted, got {got}")
+        raise ValueError(f"naive needs the release that was fitted, got {got}")
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ModuleNotFoundError as error:
@@ -120,9 +136,7 @@ def rendered(
     template = environment.get_template("report.html")
     context = gathered(fit, release, members, title, forecast)
     if naive and isinstance(noise_of(fit.posterior)[0], AnyMechanismNoise):
-        raise ValueError(
-            "naive must be of a fit with two-sided geometric noise, got one of another mechanism"
-        )
+        raise ValueError("naive needs a fit with two-sided geometric noise, got a fit with another mechanism")
     if naive and isinstance(release, Release):
         context["naive"] = compare(fit, naive_fit(fit, release), observed(fit, release), members)
     return plain(template.render(context), lines=True) + "\n", context["judged"]
@@ -141,6 +155,7 @@ def gathered(
     diagnostics = fit.diagnostics()
     trace = trace_picture(fit)
     style = files("countveil.report").joinpath("templates/report.css").read_text(encoding="utf-8")
+    model, method, seed, *_ = (value for _, value in facts_table(fit))
     context: dict[str, Any] = {
         "title": title or title_of(found),
         "style": style,
@@ -157,7 +172,7 @@ def gathered(
         "pictures": [] if network is None else network_pictures(fit, network),
         "block_table": [] if network is None else block_table(network, not fit.why_no_intervals),
         "why_no_intervals": fit.why_no_intervals,
-        "diagnostics": diagnostic_rows(diagnostics.table),
+        "diagnostics": diagnostic_rows(diagnostics.table, labels_for_readers(fit)),
         "sampled": "optimisation" not in fit.posterior.children,
         "trace": trace,
         "tuning": listings(fit),
@@ -168,17 +183,20 @@ def gathered(
         "over_time": over_time_picture(fit),
         "dynamics": dynamics_of(fit, forecast),
         "facts": facts_table(fit),
+        "summary": f"{model}, {method}, seed {seed}",
         "parameters": parameters(fit),
         "release_given": release is not None,
         "noise": None,
         "totals": None,
         "check": None,
+        "outside": [],
         "naive": None,
     }
     if data is not None:
         context |= compared(fit, data)
     judged = diagnostics.doubted(checks.failed(context["check"]))
-    return context | {"judged": judged, "verdict": judged.verdict, "trust": trust(judged)}
+    words = {"verdict": judged.verdict, "trust": trust(judged), "headline": headline_of(fit, judged)}
+    return context | {"judged": judged} | words
 
 
 def compared(fit: FactorizationEstimator, data: Observations) -> dict[str, Any]:
@@ -231,13 +249,13 @@ def number_of_parts(kind: Kind) -> str:
     """How many components there are of a kind."""
     n = len(kind.cards)
     said = f"{n} {kind.part.one if n == 1 else kind.part.many}"
-    return f"{said} that most chains found, {len(kind.others)} that only some did" if kind.others else said
+    return f"{said} that most chains found, {len(kind.others)} that only some found" if kind.others else said
 
 
 def source_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:
     """Where imported reports are from, and how many totals are beside them; nothing for others."""
     facts = fit.posterior.attrs
-    found = [("reports imported from", str(facts["source"]))] if "source" in facts else []
+    found = [("source of the reports", str(facts["source"]))] if "source" in facts else []
     met = [("exact totals", f"{facts['known_totals']:,}, all met")] if "known_totals" in facts else []
     noisy = [("noisy totals", f"{facts['noisy_totals']:,}")] if "noisy_totals" in facts else []
     used = [("totals used", str(facts["totals_used"]))] if "totals_used" in facts else []
@@ -248,14 +266,14 @@ def noise_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:
     """How noisy the data are: name and value."""
     noise, level = noise_of(fit.posterior)
     if not level.any():
-        return [("noise", "none that the fit knows of")]
+        return [("noise", "none")]
     if not noise.counts_positive:
         return [("protection", noise.in_words(level))]
     deviation, false = noise.standard_deviation(level), noise.positive_by_noise(level)
     return [
-        ("typical size of the noise on one count (standard deviation)", spread(deviation, "{:.2f}")),
-        ("true zeros that are reported as positive numbers", spread(100.0 * false, "{:.1f}%")),
-        (f"strength of the noise, {noise.level}", spread(level, "{:.4g}")),
+        ("standard deviation of the noise on one count", spread(deviation, "{:.2f}")),
+        ("true zeros with a positive report", spread(100.0 * false, "{:.1f}%")),
+        (f"noise parameter {noise.level}", spread(level, "{:.4g}")),
     ]
 
 
@@ -274,7 +292,55 @@ def trust(found: Diagnostics) -> str:
     return words.get(found.state, "unknown")
 
 
-def diagnostic_rows(table: pd.DataFrame) -> list[tuple[str, list[str], str]]:
+def headline_of(fit: FactorizationEstimator, judged: Diagnostics) -> Headline:
+    """The verdict for somebody who reads nothing else; numbers in brackets are left to the sections below."""
+    first = re.match(r".*?\.(?=\s+[A-Z]|$)", judged.verdict, re.DOTALL)
+    meaning = re.sub(r" \([^()]*\)", "", first[0] if first else judged.verdict)
+    meaning = re.sub(r"^(Safe to report( with support)?|Not safe yet): ", "", meaning)
+    many = fit.parts[0].many if fit.parts else "components"
+    if judged.state == State.UNSAFE:
+        consequence = "Do not report these results."
+    elif fit.posterior.attrs["observations"] == "naive":
+        consequence = "Do not report these results: this fit treats reports as true counts."
+    elif judged.state == State.UNCHECKED:
+        consequence = "Do not report these results before they have been checked."
+    elif judged.state == State.WITH_SUPPORT:
+        known = fit.parts and not fit.unshared()
+        each = f"and each of the {many} with its support" if known else f"but none of the {many}"
+        consequence = f"You can report expected counts and sums over all chains, {each}."
+    elif fit.why_no_intervals:
+        consequence = "You can report these numbers; they have no intervals."
+    else:
+        consequence = "You can report these numbers with their intervals."
+    return Headline(judged.state.capitalize(), meaning[0].upper() + meaning[1:], consequence)
+
+
+def labels_for_readers(fit: FactorizationEstimator) -> dict[str, str]:
+    """What readers call the quantities of the diagnostics."""
+    _, model, layout = fit._fitted()
+    singular = {many: many.removesuffix("s") for many in layout.plurals.values()}
+    one = {
+        dim: singular[layout.plurals[dim]] if dim in layout.plurals else dim for dim in layout.dims.values()
+    }
+    counted = fit.parts[0].whole.split()[-1] if fit.parts else "counts"
+    found = {"total rate": f"sum of the expected {counted}"}
+    for dim in fit.axes:
+        expected = "expected count" if f"{one[dim]}s" == counted else f"expected {counted}"
+        found[f"rate of each {dim}"] = f"{expected} of each {one[dim]}"
+    sides = {"row": model.rows, "column": model.columns}
+    for name, axis in model.likelihood.parameter_axes.items():
+        each = "" if axis not in sides else " and ".join(one[layout.dims[a]] for a in sides[axis].observed)
+        found[name] = DISPERSIONS.get(name, name) + (f" of each {each}" if each else "")
+    for factor in model.factors:
+        named = " by ".join(one[layout.dims[axis]].split("_")[0] for axis in factor.axes)  # of community_to
+        found[f"shape of {factor.name}"] = f"prior shape, {named}"
+        found[f"{factor.name} over time"] = f"sums over time, {named}"
+    return found
+
+
+def diagnostic_rows(
+    table: pd.DataFrame, labels: Mapping[str, str] = MappingProxyType({})
+) -> list[tuple[str, list[str], str]]:
     """Name, numbers and plain words of each row of the diagnostics."""
     if "converged" in table:
         row = table.iloc[0]
@@ -294,7 +360,7 @@ def diagnostic_rows(table: pd.DataFrame) -> list[tuple[str, list[str], str]]:
             (row["ess_tail"], "{:.0f}"),
         )  # fmt: skip
         numbers = [form.format(value) if np.isfinite(value) else "–" for value, form in values]
-        rows.append((str(name), numbers, in_words(row["r_hat"], ess)))
+        rows.append((labels.get(str(name), str(name)), numbers, in_words(row["r_hat"], ess)))
     return rows
 
 
@@ -319,7 +385,7 @@ def facts_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:
         ("model", str(facts["estimator"])),
         ("method", f"{facts['method']}, {kept}"),
         ("seed", str(facts["seed"])),
-        ("interrupted", "yes: it holds what was found until then" if fit.interrupted_ else "no"),
+        ("interrupted", "yes: the draws until then are kept" if fit.interrupted_ else "no"),
         ("seconds", f"{fit.fit_seconds_:.1f}"),
         ("fitted with", str(facts["library"])),
         (

@@ -23,6 +23,7 @@ class Picture(NamedTuple):
     alt: str
     width: int  # in CSS pixels, below which its text would be too small
     height: int
+    heat: bool = False  # its shades mean numbers, so that no page may turn its lightness round
 
 
 def picture(draw: Callable[[Any], Any], alt: str, width: float, height: float) -> Picture:
@@ -80,7 +81,7 @@ def network_pictures(fit: FactorizationEstimator, found: Network) -> list[Pictur
         f"contacts as lines. The members are listed {one} by {one} in the tables."
     )
     return [
-        picture(lambda ax: block_matrix(fit, ax=ax), heat, 6.8, 5.8),
+        picture(lambda ax: block_matrix(fit, ax=ax), heat, 6.8, 5.8)._replace(heat=True),
         picture(lambda ax: network(fit, layout="circle", ax=ax), net, 7.2, 7.4),
     ]
 

@@ -49,23 +49,23 @@ class Promise(NamedTuple):
 
 PRIVATE = (
     "Random noise was added to the counts, zeros included, before anybody but their owner saw them. This page was "
-    "made from the noisy reports alone, and nothing on it can reveal more about anybody than they do."
+    "made only from the noisy reports, and nothing on it can reveal more about anybody than they do."
 )
 FROM_REPORTS = (
-    "This page was made from the reports alone, and nothing on it can reveal more about anybody than they do."
+    "This page was made only from the reports, and nothing on it can reveal more about anybody than they do."
 )
-BESIDE = "reports alone,", "reports and from totals that were published beside them,"
-"""What fits that used totals say in place of a piece of the two."""
+WITH_TOTALS = "reports, and", "reports and totals published with them, and"
+"""What fits that used totals replace in the two."""
 IMPORTED = (
     "The reports were imported from: {source}. Whoever imported them vouches for what was done to the counts."
 )
 SEVERAL = (
-    "Some records have several reports. What these promise together is less than what is said here of each: epsilon/N "
-    "adds up over all reports of a record, and so does rho."
+    "Some records have several reports. Together these protect less than each does by itself: epsilon/N adds up over "
+    "all reports of a record, and so does rho."
 )
 SIMULATED = (
-    "The noise was simulated, for research, by a generator with a seed: it protects nobody. What follows would "
-    "hold if it had been real."
+    "The noise was simulated for research, by a generator with a seed: it protects nobody. What follows would "
+    "hold for real noise."
 )
 
 
@@ -75,10 +75,10 @@ def promise_of(fit: FactorizationEstimator, *releases: Release) -> Promise:
     kind = str(facts["observations"])
     noise, level = noise_of(fit.posterior)
     if kind == "naive":
-        said = "This fit takes noisy reports for true counts. It is for comparison, and its results are not to be used."
+        said = "This fit treats noisy reports as true counts. It is for comparison; do not use its results."
         return Promise("naive", "Noise ignored.", [said], [])
     if kind == "exact" or not level.any():
-        said = "This fit is of true counts, without noise. Nothing here protects anybody."
+        said = "This fit uses true counts without noise. Nothing here protects anybody."
         return Promise("exact", "No protection.", [said], [])
     if noise is TWO_SIDED_GEOMETRIC:
         found = _of_level(np.unique(level), () if "source" in facts else releases)
@@ -93,7 +93,7 @@ def promise_of(fit: FactorizationEstimator, *releases: Release) -> Promise:
         together = str(facts["promised_together"]).strip()
         found = found._replace(paragraphs=[*found.paragraphs, f"{SEVERAL} {together}".strip()])
     if "known_totals" in facts or "noisy_totals" in facts:
-        first = found.paragraphs[0].replace(*BESIDE)
+        first = found.paragraphs[0].replace(*WITH_TOTALS)
         found = found._replace(paragraphs=[first, *found.paragraphs[1:]])
     if facts["simulated_noise"]:
         paragraphs = [SIMULATED, *found.paragraphs[1:]]
@@ -106,14 +106,11 @@ def described(releases: Releases) -> list[str]:
     said = [each.describe() for each in releases]
     if len(set(said)) == 1:
         which = (
-            "The release describes itself"
-            if len(said) == 1
-            else f"All {len(said)} releases describe themselves"
+            "In the release's own words" if len(said) == 1 else f"In the words of all {len(said)} releases"
         )
-        return [f"{which} as follows. {said[0]}"]
+        return [f"{which}: {said[0]}"]
     return [
-        f"Release {place} of {len(said)} describes itself as follows. {each}"
-        for place, each in enumerate(said, start=1)
+        f"In the words of release {place} of {len(said)}: {each}" for place, each in enumerate(said, start=1)
     ]
 
 
@@ -190,11 +187,11 @@ def _levels(alpha: np.ndarray, releases: Releases) -> tuple[PrivacyLevel, list[s
         words = [f"The level is N = {short(weakest.precision)}, epsilon = {short(weakest.epsilon)}."]
         words = [f"{words[0]} {weakest.describe()}"]
     if (alpha == 0.0).any():
-        words.append("Some counts carry no noise at all; nothing is promised for them.")
+        words.append("Some counts carry no noise at all and are not protected.")
     if np.count_nonzero(alpha) > 1:
         words.append(
             f"Levels differ between records: the noise's alpha ranges from {alpha[alpha > 0].min():.4g} (least "
-            f"protected) to {alpha.max():.4g} (most). What is said here holds for the least protected."
+            f"protected) to {alpha.max():.4g} (most). These statements hold for the least protected."
         )
     return weakest, words
 

@@ -52,12 +52,13 @@ class Card(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """All components of one kind, the best supported first, then the largest."""
+    """All components of one kind, by their numbers."""
 
     part: Part
     anchor: str
     cards: list[Card]
     others: list[Card]  # that at most half of the chains have
+    why_more: str  # than each chain has; empty where there are no more
 
 
 def kinds(fit: FactorizationEstimator, n: int) -> list[Kind]:
@@ -68,14 +69,15 @@ def kinds(fit: FactorizationEstimator, n: int) -> list[Kind]:
     """
     found = []
     for i, part in enumerate(fit.parts):
-        every = cards(fit, part, n, f"part-{i}" if i else "part")
+        every = sorted(cards(fit, part, n, f"part-{i}" if i else "part"), key=lambda card: card.number)
         stable, others = ([card for card in every if card.stable is wanted] for wanted in (True, False))
-        found.append(Kind(part, f"parts-{i}" if i else "parts", stable, others))
+        anchor = f"parts-{i}" if i else "parts"
+        found.append(Kind(part, anchor, stable, others, why_more(fit, part, len(every))))
     return found
 
 
 def cards(fit: FactorizationEstimator, part: Part, n: int, anchor: str = "part") -> list[Card]:
-    """Every component that a chain found, with its n strongest members along each axis, in the order of ``Kind``.
+    """Every component that a chain found, with its n strongest members along each axis, in the order of ``support``.
 
     Raises:
         ValueError: n out of range.
@@ -101,6 +103,17 @@ def cards(fit: FactorizationEstimator, part: Part, n: int, anchor: str = "part")
         card = Card(int(k), f"{anchor}-{k}", share.label, support, stable, share, ", ".join(best), lists)
         found.append(card)
     return found
+
+
+def why_more(fit: FactorizationEstimator, part: Part, listed: int) -> str:
+    """Why more components are listed than the model has; empty where they are not."""
+    asked = fit.posterior["posterior"].sizes[fit._listed_along(part.axes[0]).component]
+    if listed <= asked:
+        return ""
+    return (
+        f"{listed} {part.many} are listed although the model has {asked}: chains found different {part.many}, and "
+        f"{part.many} of two chains count as one only if at least half of them overlaps."
+    )
 
 
 def is_numbered(fit: FactorizationEstimator, axis: str) -> bool:

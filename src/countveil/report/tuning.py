@@ -56,14 +56,12 @@ def listings(fit: FactorizationEstimator) -> list[Listing]:
 
 
 def cell(name: str, value: object) -> str:
-    """A value in words or with as many digits as it needs; chains are counted from 1."""
+    """A value in words or with as many digits as it needs."""
     if pd.isna(value):
         return "–"
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
     if not isinstance(value, int | float | np.number):
         return str(value)
-    if name == "chain":
-        return f"{int(value) + 1}"
     whole = name.startswith("log_likelihood") or name == "gain" or float(value).is_integer()
     return f"{float(value):.0f}" if whole else f"{float(value):.3g}"

@@ -217,13 +217,13 @@ def checkpoint_path(checkpoint: str | os.PathLike[str] | None, resume: bool, see
     """Where finished fits are kept; errors as ``compare``."""
     if checkpoint is None:
         if resume:
-            raise ValueError("resume must come with the checkpoint to go on from, got none")
+            raise ValueError("resume needs the checkpoint to continue from, got none")
         return None
     if not isinstance(checkpoint, str | os.PathLike):
         raise TypeError(f"checkpoint must be a path, got {type(checkpoint).__name__}")
     if seed is None:
         raise ValueError(
-            "checkpoint must come with a seed, by which the fits go on as they began, got seed None"
+            "checkpoint must come with a seed, so that the fits continue as they began, got seed None"
         )
     path = Path(checkpoint)
     if not path.parent.is_dir():

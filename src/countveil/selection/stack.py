@@ -226,7 +226,7 @@ def stack(fits: Any, held_out: Any) -> Stack:
     for name, shape in shapes.items():
         if shape != first_shape:
             raise ValueError(
-                f"fits must be of the same cells, got {first_shape} for {first_name} and {shape} for {name}"
+                f"fits must cover the same cells, got {first_shape} for {first_name} and {shape} for {name}"
             )
     check_same_labels(named)
     observed = [fit.own_data("held_out", held_out) for fit in named.values()]
@@ -264,7 +264,7 @@ def check_same_labels(named: Mapping[str, Model]) -> None:
             labelled = all(isinstance(names[0], str) for names in (one, other) if len(names))
             if labelled and list(one) != list(other):
                 raise ValueError(
-                    f"fits must be of the same cells, got other labels along {axis!r} for {first_name} and {name}"
+                    f"fits must cover the same cells, got other labels along {axis!r} for {first_name} and {name}"
                 )
 
 
@@ -276,7 +276,7 @@ def check_same_noise(observed: Mapping[str, Observations]) -> None:
         one, another = (np.broadcast_to(each.cell_level, each.shape) for each in (first, other))
         if not same or not np.array_equal(one, another):
             raise ValueError(
-                f"held_out must be under the same noise for every fit, got another for {first_name} and {name}"
+                f"held_out must have the same noise for every fit, got different noise for {first_name} and {name}"
             )
 
 

@@ -103,7 +103,7 @@ def test_totals_that_the_reports_do_not_allow_are_refused_again_from_a_file(tmp_
 
 def test_releases_with_totals_are_not_joined_for_their_own_totals_would_be_lost():
     release = cv.import_reports(FRAME, m.Suppression(10), "s", totals=[(1, COUNTS.sum(1))])
-    with pytest.raises(ValueError, match="no totals to be joined"):
+    with pytest.raises(ValueError, match="with totals cannot be joined"):
         cv.join([release, cv.import_reports(COUNTS // 2 * 2, m.Rounding(2), "t")])
 
 
@@ -116,7 +116,7 @@ def test_releases_with_totals_are_not_joined_for_their_own_totals_would_be_lost(
         ([(1, [1, 3, 3, 3], m.Rounding(3))], ValueError, "multiples of 3"),
         ([(np.zeros((4, 2), int), [1])], ValueError, "groups of totals must have the shape"),
         ([(np.full((4, 3), np.inf), [1])], ValueError, "groups of totals must be whole numbers, got others"),
-        ([], ValueError, "one family or more"),
+        ([], ValueError, "at least one family"),
         ([(2, [1])], ValueError, "one of the 2 axes"),
         ([((0, 0), 1)], ValueError, "one of the 2 axes"),
         ([("rows", [1])], ValueError, "one of the 2 axes"),

@@ -304,9 +304,7 @@ def test_only_a_promise_at_which_noise_is_drawn_can_be_released():
     keeping(Fraction(1, 2**40)).check_released()
     with pytest.raises(ValueError, match=r"^mechanism must have a rate of at least 2\*\*-40, got 4\.5"):
         keeping(Fraction(1, 2**41)).check_released()
-    with pytest.raises(
-        ValueError, match=r"^mechanism must state its epsilon and precision, got alpha alone$"
-    ):
+    with pytest.raises(ValueError, match=r"^mechanism must state its epsilon and precision, got only alpha$"):
         TwoSidedGeometric(0.5).check_released()
 
 

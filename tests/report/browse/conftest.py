@@ -41,4 +41,10 @@ def data_of(page):
     return json.loads(found)
 
 
-__all__ = ["FORMULA", "NASTY", "PEOPLE", "data_of"]
+def title_of(kind, component):
+    """What the page calls a component."""
+    name = f": {component['name']}" if component["name"] else ""
+    return f"{kind['one'].capitalize()} {component['number']}{name}"
+
+
+__all__ = ["FORMULA", "NASTY", "PEOPLE", "data_of", "title_of"]

@@ -12,14 +12,16 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 import countveil as cv
+from countveil.fit.naming import relabel_from
+from countveil.report import load_fit
 from countveil.report.browse import render
-from tests.report.browse.conftest import FORMULA, PEOPLE, data_of
+from tests.report.browse.conftest import FORMULA, PEOPLE, data_of, title_of
 from tests.report.conftest import LONG, NASTY, QUICK
 from tests.study.page import browser as b
 
 pytestmark = pytest.mark.long
 
-VIEWS = ["components", "members", "rows", "bursts", "compare", "about"]
+VIEWS = ["components", "members", "rows", "map", "bursts", "compare", "about"]
 AXE = "axe.run().then((found) => JSON.stringify(found.violations.map((v) => [v.impact, v.id, v.nodes[0].html])))"
 CUT = """[...document.querySelectorAll("body *")].filter((each) => each.checkVisibility()
   && !each.closest(".skip, option") && each.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
@@ -66,12 +68,21 @@ def saved(driver, folder, name):
 
 def check_components(driver, data, folder):
     kind = data["fits"][0]["kinds"][0]
-    titles = [each["title"] for each in kind["components"]]
-    assert found(driver, "#components strong") == titles
-    assert found(driver, "#detail h2") == titles[:1]
+    titles = [title_of(kind, each) for each in kind["components"]]
+    assert found(driver, "#components strong") == sorted(titles)
+    assert found(driver, "#detail h2") == titles[:1] == ["Topic 0"]
     (words,) = kind["lists"]
     top = [words["labels"][v] for v in words["top"][0]]
-    assert found(driver, "#detail .name") == top
+    assert found(driver, "#detail .bars .name") == top
+    lifts = [
+        next(e[1] for e in words["entries"][v] if e[0] == 0) / words["share"][v] for v in words["top"][0]
+    ]
+    for text, lift in zip(found(driver, "#detail .bars .numbers"), lifts, strict=True):
+        assert float(text.split(", lift ")[1]) == pytest.approx(lift, rel=0.06)
+    chosen(driver, "members-by", "relevant")
+    assert found(driver, "#detail .bars .name") == [words["labels"][v] for v in words["relevant"][0]]
+    chosen(driver, "members-by", "top")
+    assert found(driver, "#detail .bars .name") == top
     lengths = [
         float(each.get_attribute("x")) for each in driver.find_elements("css selector", "#detail .dot")
     ]
@@ -105,15 +116,16 @@ def check_members(driver, data, folder):
     assert found(driver, "#results h2") == [NASTY]
     v = words["labels"].index(NASTY)
     best = max(words["entries"][v], key=lambda entry: entry[1])
-    title = data["fits"][0]["kinds"][0]["components"][best[0]]["title"]
+    kind = data["fits"][0]["kinds"][0]
+    title = title_of(kind, kind["components"][best[0]])
     assert found(driver, "#results .link")[0] == title
     head, *rows = saved(driver, folder, "words")
-    assert head == ["word", "topic", "probability of the word in the topic", "lower", "upper"]
+    assert head == ["word", "topic", "probability of the word in the topic", "lower", "upper", "lift"]
     assert ["'" + FORMULA] in [row[:1] for row in rows]
     assert NASTY in [row[0] for row in rows]
     driver.find_elements("css selector", "#results .link")[0].click()
     assert found(driver, "#detail h2") == [title]
-    driver.find_elements("css selector", "#detail .link")[0].click()
+    driver.find_elements("css selector", "#detail .bars .link")[0].click()
     assert found(driver, "[aria-selected=true]") == ["Words"]
     assert found(driver, "#results h2")[0] == b.at(driver, "search").get_property("value")
     b.entered(driver, "search", "nowhere")
@@ -136,8 +148,10 @@ def check_rows(driver, data, folder):
 
 def check_two_fits(driver, data, folder):
     view(driver, "compare")
-    ours, theirs = (each["kinds"][0]["components"] for each in data["fits"])
-    pairs = [f"{ours[i]['title']} and {theirs[j]['title']}" for i, j, _, _ in data["pairs"][0]]
+    ours, theirs = (
+        [title_of(k, c) for c in k["components"]] for k in (each["kinds"][0] for each in data["fits"])
+    )
+    pairs = [f"{ours[i]} and {theirs[j]}" for i, j, _, _ in data["pairs"][0]]
     assert found(driver, "#results h2") == pairs
     driver.find_elements("css selector", ".beside-button")[0].click()
     assert len(driver.find_elements("css selector", ".pair .second")) >= 6
@@ -152,6 +166,31 @@ def check_two_fits(driver, data, folder):
     b.at(driver, "burst-search").send_keys("don")
     assert [len(each) for each in found(driver, "#results .name")] == [len(LONG)]
     chosen(driver, "fit", 0)
+
+
+def check_map(driver, data, folder):
+    view(driver, "map")
+    components = data["fits"][0]["kinds"][0]["components"]
+    drawn = driver.find_elements("css selector", ".map [role=button]")
+    assert len(drawn) == len(components)
+    titles = sorted(each.get_attribute("aria-label").split(",")[0] for each in drawn)
+    assert titles == [f"Topic {each['number']}" for each in sorted(components, key=lambda c: c["number"])]
+    drawn[-1].send_keys(Keys.ENTER)
+    title = drawn_title = found(driver, "#detail h2")[0]
+    assert title in titles
+    nearest = data["fits"][0]["kinds"][0]["map"]["nearest"][
+        [f"Topic {c['number']}" for c in components].index(title)
+    ]
+    assert found(driver, "#nearest .link") == [f"Topic {components[j]['number']}" for j in nearest]
+    driver.find_elements("css selector", "#nearest .link")[0].click()
+    assert found(driver, "#detail h2") != [drawn_title]
+
+
+def check_every_view_is_marked(driver, data, folder):
+    """The fits were stopped after ten draws."""
+    for name in VIEWS:
+        view(driver, name)
+        assert len(found(driver, "#view .untrusted")) == (2 if name == "compare" else 1), name
 
 
 def check_keyboard(driver):
@@ -179,7 +218,14 @@ def test_every_view_and_control_on_a_wide_light_screen(written, tmp_path):
     folder, data = written
     with b.browser(tmp_path, 1400) as driver:
         opened(driver, folder / "page.html")
-        for check in (check_components, check_members, check_rows, check_two_fits):
+        for check in (
+            check_components,
+            check_members,
+            check_rows,
+            check_two_fits,
+            check_map,
+            check_every_view_is_marked,
+        ):
             check(driver, data, tmp_path)
         check_keyboard(driver)
         check_every_view(driver)
@@ -218,7 +264,7 @@ def test_effects_stand_below_the_members_of_a_component_on_a_dark_phone(people, 
     (heading, said), (second, pairs) = first["beside"]
     with b.browser(tmp_path, 390, dark=True) as driver:
         opened(driver, tmp_path / "page.html")
-        assert found(driver, "#detail h2") == [first["title"]]
+        assert found(driver, "#detail h2") == [f"Topic {first['number']}: trade"]
         assert found(driver, "#detail h3")[-2:] == [heading, second]
         assert heading == "Covariates: coefficient"
         names = ["party[T.R]", "year", "party: R less D", "year: 8 less 3"]
@@ -227,3 +273,34 @@ def test_effects_stand_below_the_members_of_a_component_on_a_dark_phone(people, 
         assert "Topic 0: trade" in found(driver, "#components strong")
         assert json.loads(b.evaluated(driver, AXE)) == []
         assert b.evaluated(driver, CUT) == []
+
+
+def test_names_given_on_the_page_are_those_of_the_fit_from_then_on(fit, tmp_path):
+    fit.save(tmp_path / "fit.nc")
+    (tmp_path / "page.html").write_text(render(fit), encoding="utf-8")
+    with b.browser(tmp_path, 1400) as driver:
+        opened(driver, tmp_path / "page.html")
+        assert not b.at(driver, "save-names").is_displayed()
+        for number, name in ((0, "trade"), (1, '=cmd|"<b>x'), (2, "war")):
+            driver.find_elements("css selector", ".component")[number].click()
+            b.press(driver, "rename")
+            driver.switch_to.active_element.send_keys(name, Keys.ENTER)
+        b.press(driver, "rename")
+        b.entered(driver, "new-name", "trade")
+        b.press(driver, "keep-name")
+        assert b.said(driver) == "Another topic has this name."
+        b.at(driver, "new-name").send_keys(Keys.ESCAPE)
+        assert found(driver, "#components strong") == [
+            "Topic 0: trade",
+            'Topic 1: =cmd|"<b>x',
+            "Topic 2: war",
+        ]
+        b.press(driver, "rename")
+        assert json.loads(b.evaluated(driver, AXE)) == []
+        b.press(driver, "save-names")
+        path = tmp_path / "down" / "names.json"
+        b.until(driver, lambda: path.is_file() and path.stat().st_size)
+        assert driver.get_log("browser") == []
+    named = load_fit(tmp_path / "fit.nc")
+    relabel_from(named, path)
+    assert named.names_of() == {0: "trade", 1: '=cmd|"<b>x', 2: "war"}

@@ -5,8 +5,9 @@ import pandas as pd
 import pytest
 
 import countveil as cv
-from countveil.privacy._text import cell
+from countveil.privacy._text import cell, plain
 from countveil.report.browse.gathered import gathered
+from countveil.report.sections import why_more
 from tests.report.browse.conftest import FORMULA, PEOPLE
 from tests.report.conftest import QUICK
 
@@ -27,6 +28,43 @@ def test_components_are_those_of_the_tables(fit):
     assert found["verdict"] == fit.diagnostics().verdict
     assert found["promise"][0] == "Simulated noise: nobody is protected."
     assert ["seed", "1"] in found["facts"]
+
+
+def test_the_most_relevant_members_are_kept_with_what_their_lift_needs(fit):
+    """Relevance as LDAvis has it, from the tables of the fit."""
+    (found,) = gathered([fit], ["mine"], 2, "hidden")["fits"]
+    (words,), components = found["kinds"][0]["lists"], found["kinds"][0]["components"]
+    table = fit.topics(9).pivot(index="topic", columns="word", values="probability")
+    shares = fit.support().set_index(fit.support().columns[0])
+    weights = (shares["prevalence"] * shares["support"]).loc[table.index]
+    everywhere = (weights / weights.sum()) @ table
+    relevance = 0.6 * np.log(table) + 0.4 * np.log(table / everywhere)
+    assert words["share"] == pytest.approx(
+        [
+            everywhere[label] if label in everywhere else everywhere.loc[_label(everywhere, label)]
+            for label in words["labels"]
+        ],
+        rel=1e-3,
+    )
+    for k, each in enumerate(components):
+        best = relevance.loc[each["number"]].nlargest(2).index
+        assert [words["labels"][v] for v in words["relevant"][k]] == [plain(name) for name in best]
+        assert all(any(entry[0] == k for entry in words["entries"][v]) for v in words["relevant"][k])
+
+
+def _label(everywhere, shown):
+    """The word that the page shows so."""
+    return next(name for name in everywhere.index if plain(name) == shown)
+
+
+def test_the_page_explains_why_more_components_are_listed_than_were_asked_for(fit, monkeypatch):
+    (found,) = gathered([fit], ["mine"], 2, "hidden")["fits"]
+    listed = len(found["kinds"][0]["components"])
+    assert (found["kinds"][0]["whyMore"] == "") is (listed == 3)
+    assert why_more(fit, fit.parts[0], 3) == ""
+    assert why_more(fit, fit.parts[0], 4).startswith(
+        "4 topics are listed although the model has 3: chains found"
+    )
 
 
 def test_two_fits_keep_what_they_are_compared_by(fit, column_fit):
@@ -67,7 +105,7 @@ def test_texts_that_a_spreadsheet_would_compute_are_known(fit):
 
 
 def test_components_that_cannot_be_listed_are_refused():
-    with pytest.raises(ValueError, match="whose members can be listed, got one without"):
+    with pytest.raises(ValueError, match="whose members can be listed, got a fit without such components"):
         gathered([SimpleNamespace(parts=())], ["a"], 3, "hidden")
 
 
@@ -79,8 +117,7 @@ def test_names_effects_and_shares_over_time_are_shown():
     fit.relabel({1: "trade"})
     (found,) = gathered([fit], ["a"], 3, "hidden")["fits"]
     components = {each["number"]: each for each in found["kinds"][0]["components"]}
-    assert components[1]["title"] == "Topic 1: trade"
-    assert components[0]["title"] == "Topic 0"
+    assert [components[number]["name"] for number in (0, 1)] == ["", "trade"]
     table, contrasts = fit.effects(), fit.contrasts()
     for number, each in components.items():
         (heading, said), (second, pairs) = each["beside"]

@@ -10,6 +10,7 @@ from countveil.report.browse.listings import (
     along,
     kept,
     listed,
+    overall,
     short,
     shown_alike,
     shown_as,
@@ -68,7 +69,20 @@ def test_two_fits_call_the_same_name_the_same():
     ((one,), (other,)) = shown_alike([one, other])
     assert one.along[0].shown == ["a\\x07 (2)", "c"]
     assert other.along[0].shown == ["c", "a\\x07"]
-    assert listed(one.along[0], np.ones(1), 2)["labels"] == ["a\\x07 (2)", "c"]
+    assert listed(one.along[0], sizes([1.0]), 2)["labels"] == ["a\\x07 (2)", "c"]
+
+
+def sizes(prevalence):
+    """Components of these sizes that all chains have."""
+    return pd.DataFrame({"prevalence": prevalence, "support": 1.0})
+
+
+def test_a_member_s_share_of_all_counts_is_weighted_by_size_and_support():
+    table = pd.DataFrame({"prevalence": [0.6, 0.4, 0.5], "support": [1.0, 0.5, 0.5]})
+    mean = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    np.testing.assert_allclose(overall(table, mean), np.array([0.6 + 0.1, 0.1 + 0.25]) / 1.05)
+    one_chain = pd.DataFrame({"prevalence": [0.6, 0.4], "support": [np.nan, np.nan]})
+    np.testing.assert_allclose(overall(one_chain, mean[:2]), [0.8, 0.2])
 
 
 def test_the_first_of_each_component_and_the_best_of_each_member_are_kept():
@@ -87,7 +101,7 @@ def test_of_very_many_members_the_small_ones_are_left_out(monkeypatch):
     monkeypatch.setattr("countveil.report.browse.listings.MOST_MEMBERS", 2)
     mean = np.array([[0.5, 0.1, 0.4, 0.0], [0.1, 0.7, 0.15, 0.05]])
     each = Along("word", list("abcd"), False, mean[:, :, None])
-    found = listed(each, np.array([0.5, 0.5]), 2)
+    found = listed(each, sizes([0.5, 0.5]), 2)
     assert found["labels"] == ["b", "a", "c"]  # by their shares of all counts; c is second of both components
     assert found["left"] == 1
     assert found["top"] == [[1, 2], [0, 2]]

@@ -180,6 +180,6 @@ def picture(driver, path):
     Path(path).write_bytes(base64.b64decode(driver.execute_cdp_cmd("Page.captureScreenshot", told)["data"]))
 
 
-LIVE = """return [...document.querySelectorAll("button, input, textarea, select, a")]
+LIVE = """return [...document.querySelectorAll("button, input, textarea, select, a:not(.skip)")]
   .filter((each) => each.checkVisibility()).map((each) => each.id);"""
 """The ids of everything on the page that can be pressed or filled in."""

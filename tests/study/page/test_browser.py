@@ -21,7 +21,7 @@ pytestmark = pytest.mark.long
 
 def test_text_in_report_out_and_not_a_request(driver, folder):
     made = b.report_of(driver, TEXT, "first")
-    assert "5 in the study's 12 categories, of which 4 are above zero" in b.at(driver, "counted").text
+    assert "Found 5 of the study's words (4 different)." in b.at(driver, "counted").text
     counted = counting.count_text(TEXT, WORDS)
     assert f"{counted.outside} ({counted.outside_kinds} different)" in b.at(driver, "counted").text
     found = report.decode(made, STUDY, "shown")
@@ -30,6 +30,12 @@ def test_text_in_report_out_and_not_a_request(driver, folder):
     asked = [url for url in b.requests(driver) if not url.startswith("blob:")]
     assert asked == [file_url(folder)]
     assert driver.get_log("browser") == []
+
+
+def test_the_words_are_listed_before_any_text_is_asked_for(driver):
+    listed = b.at(driver, "listed")
+    assert listed.text.split("\n")[-1] == ", ".join(WORDS)
+    assert listed.location["y"] + listed.size["height"] <= b.at(driver, "forms").location["y"]
 
 
 def file_url(folder):
@@ -43,9 +49,9 @@ def test_counts_are_forgotten_when_the_record_changes(driver):
     b.entered(driver, "record", "party")
     assert b.at(driver, "counted").text == ""
     b.press(driver, "make")
-    b.until(driver, lambda: b.said(driver) == "Count your record first.")
+    b.until(driver, lambda: b.said(driver) == "Count your data first.")
     b.press(driver, "count")
-    b.until(driver, lambda: "Counted: 1 in" in b.at(driver, "counted").text)
+    b.until(driver, lambda: "Found 1 of" in b.at(driver, "counted").text)
     b.at(driver, "form-counts").click()
     assert b.at(driver, "counted").text == ""
 
@@ -93,7 +99,7 @@ def test_one_record_has_one_report_through_reload_and_crash(driver, file, folder
     assert b.report_of(driver, "another text", "steady") == made
     b.opened(driver, file)
     assert b.report_of(driver, TEXT, "steady") == made
-    assert "no noise was drawn" in b.at(driver, "made").text
+    assert "no new noise was drawn" in b.at(driver, "made").text
     assert b.report_of(driver, TEXT, "somebody else") != made
     for trial in range(8):
         name = f"crash {trial}"
@@ -179,7 +185,7 @@ def test_fresh_noise_is_on_purpose_and_limited(driver, file, folder):
     b.opened(driver, file)
     b.chosen(driver, 1)
     assert b.report_of(driver, TEXT, name) is None
-    assert "released in this study already" in b.said(driver)
+    assert "already released in this study" in b.said(driver)
     b.chosen(driver, 0)
     assert b.report_of(driver, TEXT, name) == made
     assert not b.at(driver, "anew").is_enabled()
@@ -200,7 +206,7 @@ def test_fresh_noise_is_on_purpose_and_limited(driver, file, folder):
     assert b.report_of(driver, TEXT, name) == fresh
     b.press(driver, "sure")
     b.press(driver, "anew")
-    b.until(driver, lambda: "to epsilon 3 at N = 10; it stands at 2, and your limit is 2" in b.said(driver))
+    b.until(driver, lambda: "to epsilon 3 at N = 10; so far they are at 2, and your limit is 2" in b.said(driver))
     assert b.stored(driver).count(fresh.decode()) == 1
 
 
@@ -285,6 +291,11 @@ def test_every_step_by_keyboard(driver, folder):
                 return driver.switch_to.active_element
         raise AssertionError(f"no way to {name} by keyboard")
 
+    driver.execute_script("document.body.focus()")
+    ActionChains(driver).send_keys(Keys.TAB).perform()
+    assert driver.switch_to.active_element.text == "Skip to content"
+    ActionChains(driver).send_keys(Keys.ENTER).perform()
+    assert driver.switch_to.active_element.get_attribute("id") == "main"
     b.entered(driver, "name", "keys")
     b.at(driver, "form-text").click()
     tab_to("record").send_keys("party party")
@@ -295,7 +306,7 @@ def test_every_step_by_keyboard(driver, folder):
     assert '"surprise party" five times' in b.at(driver, "example").text
     driver.execute_script("document.getElementById('limits').open = true")
     tab_to("limit").send_keys(Keys.ENTER)
-    b.until(driver, lambda: "Both must be" in b.said(driver))
+    b.until(driver, lambda: "Enter two positive" in b.said(driver))
     assert driver.switch_to.active_element.get_attribute("id") == "limit"
     tab_to("make").send_keys(Keys.ENTER)
     b.until(driver, lambda: driver.find_elements("id", "download"))
@@ -414,7 +425,7 @@ def test_counts_from_files(tmp_path):
             b.at(driver, "file").send_keys(str(tmp_path / name))
             b.until(driver, lambda content=content: b.at(driver, "record").get_property("value") == content)
             told = b.said(driver)
-            assert (f"{name} is read as counts" in told) == (name != "c.txt")
+            assert (f"{name} was read as counts" in told) == (name != "c.txt")
             b.entered(driver, "name", name)
             b.press(driver, "count")
             b.until(driver, lambda told=told: b.at(driver, "counted").text or b.said(driver) != told)

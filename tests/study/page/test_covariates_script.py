@@ -104,12 +104,12 @@ def test_a_person_states_covariates_and_sees_that_they_are_handed_over(tmp_path)
     with b.browser(tmp_path) as driver:
         b.opened(driver, path)
         main = driver.find_element("tag name", "main").text
-        assert "Handed over in the clear, without noise" in main
-        assert "age: a number from 18 to 120. Not protected: it stands in the report as you state it." in main
+        assert "Unprotected, sent without noise" in main
+        assert "age: a number from 18 to 120. Unprotected: the report contains it as you state it." in main
         b.entered(driver, "record", TEXT)
         b.press(driver, "count")
         assert make(driver) is None
-        assert b.said(driver) == 'party: must be given, one of D, R, no "party", so far.'
+        assert b.said(driver) == 'party: please state one of D, R, no "party", so far.'
         driver.execute_script(STATED, ["R", "17", "+2.50"])
         assert make(driver) is None
         assert b.said(driver).startswith("age: must be a number from 18 to 120, a decimal of at most 9")
@@ -120,7 +120,7 @@ def test_a_person_states_covariates_and_sees_that_they_are_handed_over(tmp_path)
         assert found.covariates == ("R", "42", "2.5")
         assert report.encode(found, made) == first
         said = b.at(driver, "made").text
-        assert "Handed over in the clear, without noise: party=R, age=42, participant=2.5." in said
+        assert "Unprotected, sent without noise: party=R, age=42, participant=2.5." in said
         assert f"random token {found.participant}" in said
         driver.execute_script(STATED, ["D", "42", "2.5"])
         assert b.at(driver, "made").text == ""
@@ -134,7 +134,7 @@ def test_a_person_states_covariates_and_sees_that_they_are_handed_over(tmp_path)
         b.press(driver, "count")
         driver.execute_script(STATED, ["R", "42", "2.5"])
         assert make(driver) is None
-        assert "left with party=D, age=42, participant=2.5, and is given again" in b.said(driver)
+        assert "was sent with party=D, age=42, participant=2.5. State the same" in b.said(driver)
         driver.execute_script(STATED, ["D", "42.0", "2.5"])
         assert make(driver) == second
 

@@ -53,8 +53,8 @@ def test_a_record_without_a_word_of_the_study_warns_before_anything_is_made(driv
     assert b.stored(driver) == before
     b.entered(driver, "record", "party")
     b.press(driver, "count")
-    b.until(driver, lambda: "Counted: 1 in" in b.at(driver, "counted").text)
-    assert "zero. Is this" not in b.at(driver, "counted").text
+    b.until(driver, lambda: "Found 1 of" in b.at(driver, "counted").text)
+    assert "zero. Are these" not in b.at(driver, "counted").text
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -219,7 +219,7 @@ def places_of(given: pd.Series, own: Sequence[str], axis: str) -> NDArray[np.int
     names = [str(label) for label in given]
     unknown = next((label for label in names if label not in known), None)
     if unknown is not None:
-        raise ValueError(f"totals must be of the table's {axis!r}, got {unknown!r}, which it does not have")
+        raise ValueError(f"totals must name the table's {axis!r}, got {unknown!r}, which it does not have")
     shared = next((label for label in names if times[label] > 1), None)
     if shared is not None:
         raise ValueError(

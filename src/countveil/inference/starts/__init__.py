@@ -93,7 +93,7 @@ def spectral(
         ValueError: the model has no free factor that both the rows and the columns use, or exposures are by cell.
     """
     if observations.exposure is not None:
-        raise ValueError('start "spectral" does not know exposures by cell: use "auto"')
+        raise ValueError('start "spectral" does not support exposures by cell: use "auto"')
     if not embeds(model):
         raise ValueError(
             'start "spectral" needs a factor that rows and columns share and that is not fixed, as a BlockModel has; '

@@ -147,7 +147,7 @@ def check_possible(said: Said, members: Counts) -> None:
     least = np.where(members >= 0, said.least[members], 0).max(axis=1, initial=0)
     most = np.where(members >= 0, said.most[members], UNBOUNDED).min(axis=1, initial=UNBOUNDED)
     if (least > most).any():
-        raise ValueError("reports of one count must be possible together, got some that no count can have")
+        raise ValueError("reports of one count must be possible together, got reports that no count can have")
 
 
 class AnyMechanismNoise:

@@ -135,7 +135,7 @@ class TwoSidedGeometric(Mechanism):
     def check_released(self) -> None:
         """Raises ValueError if it states no promise, an unreadable one, or a rate below 2^-40, which is not drawn."""
         if self.epsilon is None or self.precision is None:
-            raise ValueError("mechanism must state its epsilon and precision, got alpha alone")
+            raise ValueError("mechanism must state its epsilon and precision, got only alpha")
         for name, value in (("epsilon", self.epsilon), ("precision", self.precision)):
             digits = len(str(max(value.numerator, value.denominator)))
             if digits > MOST_DIGITS:

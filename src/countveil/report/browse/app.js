@@ -1,11 +1,11 @@
-// Two fits beside each other, what is known about a fit, and the tabs that lead from view to view.
+// Two fits side by side, what is known about a fit, and the tabs that lead from view to view.
 
 function compareView(panel) {
   const [one, other] = DATA.fits, pairs = DATA.pairs[state.kind], kinds = DATA.fits.map((fit) => fit.kinds[state.kind]);
   const same = pairs.filter(([, , , alike]) => alike).length, [kind] = kinds;
   const rows = pairs.map(([i, j, overlap]) => [kind.components[i].number, kinds[1].components[j].number, overlap, kind.components[i].share[0], kinds[1].components[j].share[0]]);
   const alone = kinds.map((each, f) => each.components.filter((_, k) => !pairs.some((pair) => pair[f] === k)).map(({ title }) => title));
-  const left = [one, other].map((fit, f) => (alone[f].length ? ` Of ${fit.name} alone: ${alone[f].join(", ")}.` : "")).join("");
+  const left = [one, other].map((fit, f) => (alone[f].length ? ` Only in ${fit.name}: ${alone[f].join(", ")}.` : "")).join("");
   const more = (each) => button("Words side by side", (event) => {
     const detail = pairDetail(kinds, each);
     event.target.replaceWith(detail);
@@ -60,7 +60,8 @@ const VIEWS = {
   components: { name: (fit) => capital(kindOf(fit).many), draw: componentsView },
   members: { name: (fit) => (kindOf(fit).lists.length > 1 ? "Search" : capital(kindOf(fit).lists[0].plural)), draw: membersView },
   rows: { name: (fit) => capital(fit.rows.plural), here: (fit) => fit.rows !== null, draw: rowsView },
-  bursts: { name: () => "Bursts", here: (fit) => fit.bursts !== null, draw: burstsView },
+  map: { name: () => "Map", here: (fit) => kindOf(fit).map !== null, draw: mapView },
+  bursts: { name: () => "Dispersion", here: (fit) => fit.bursts !== null, draw: burstsView },
   compare: { name: () => "Compare", here: () => DATA.pairs.length > 0, draw: compareView },
   about: { name: () => "About this fit", draw: aboutView },
 };
@@ -94,13 +95,16 @@ function show(change = {}, focus = "") {
   if (+state.rowsBy >= kindOf().components.length) state.rowsBy = "";
   const fit = fitted();
   at("lead").textContent = `${fit.shape}; ${fit.kinds.map(counted).join(", ")}. ${fit.promise[0]}`;
-  const [, first, more] = /^([^:.]*[:.])(.*)$/s.exec(fit.verdict) ?? ["", fit.verdict, ""];
+  const [verdict, meaning, consequence] = fit.headline;
   at("trust").replaceChildren(make("details", { className: `box ${fit.trust}`, open: wide() },
-    make("summary", {}, make("strong", {}, "Trust. "), first.replace(/[:.]$/, "")), paragraph(more.trim())));
+    make("summary", {}, make("strong", {}, `${verdict}.`), ` ${consequence}`), paragraph(meaning)));
   tabs();
   at("said").textContent = "";
   at("view").setAttribute("aria-labelledby", `tab-${state.view}`);
   at("view").replaceChildren();
+  for (const each of state.view === "compare" ? DATA.fits : [fit]) {
+    if (!["good", "fair"].includes(each.trust)) at("view").append(paragraph(`${DATA.fits.length > 1 ? `${each.name}: ${each.headline[0].toLowerCase()}` : each.headline[0]}. ${each.headline[2]}`, "note untrusted"));
+  }
   VIEWS[state.view].draw(at("view"));
   if (focus) at(focus).focus();
   else if (before !== state.view) {

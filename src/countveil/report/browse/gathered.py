@@ -8,17 +8,18 @@ import numpy as np
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.dispersions import COLUMNS
 from countveil.fit.merging import merged_in_words
-from countveil.fit.naming import titled
+from countveil.fit.naming import leading
 from countveil.fit.weighting import weights_in_words
 from countveil.inference.matching import STABLE
 from countveil.privacy._text import cell, plain
 from countveil.report.browse.comparing import compared
 from countveil.report.browse.listings import Kind, kinds_of, listed, short, shown_alike
+from countveil.report.browse.mapped import mapped
 from countveil.report.browse.rows import rows_of
 from countveil.report.bursts import bursts_of
-from countveil.report.page import facts_table, noise_table, parameters, source_table, trust
+from countveil.report.page import facts_table, headline_of, noise_table, parameters, source_table, trust
 from countveil.report.promise import promise_of
-from countveil.report.sections import ENDS, contrasts_in_points, pair_in_words, with_ends
+from countveil.report.sections import ENDS, contrasts_in_points, pair_in_words, why_more, with_ends
 
 INTERVAL = 0.9
 
@@ -31,7 +32,9 @@ def gathered(fits: list[FactorizationEstimator], names: list[str], members: int,
     """
     kinds = [kinds_of(fit) for fit in fits]
     if not kinds[0]:
-        raise ValueError("fit must have components whose members can be listed, got one without")
+        raise ValueError(
+            "fit must have components whose members can be listed, got a fit without such components"
+        )
     pairs: list[Any] = []
     also: list[Any] = [None]
     if len(fits) > 1:
@@ -55,6 +58,7 @@ def of_fit(
         "shape": fit.data_in_words(),
         "promise": [promise.headline, *promise.paragraphs],
         "verdict": diagnostics.verdict,
+        "headline": [plain(text) for text in headline_of(fit, diagnostics)],
         "trust": trust(diagnostics),
         "noIntervals": fit.why_no_intervals,
         "chains": fit.posterior["posterior"].sizes["chain"],
@@ -75,12 +79,13 @@ def plurals(fit: FactorizationEstimator) -> Mapping[str, str]:
 def of_kind(fit: FactorizationEstimator, kind: Kind, members: int, also: Any) -> dict[str, Any]:
     """The components of one kind with their members along each axis."""
     part, table, many, beside = kind.part, kind.table, plurals(fit), beside_members(fit, kind.part.one)
-    prevalence = table["prevalence"].to_numpy()
+    leaders = leading(fit, part.axes[0])
     columns = ["prevalence", *(["lower", "upper"] if "lower" in table else [])]
     components = [
         {
             "number": int(row["component"]),
-            "title": plain(titled(part.one.capitalize(), int(row["component"]), row.get("name", ""))),
+            "name": plain(row.get("name", "")),
+            "leading": leaders[int(row["component"])],
             "support": None if np.isnan(row["support"]) else short(row["support"])[0],
             "stable": not row["support"] <= STABLE,
             "share": short([row[column] for column in columns]),
@@ -88,11 +93,12 @@ def of_kind(fit: FactorizationEstimator, kind: Kind, members: int, also: Any) ->
         }
         for _, row in table.iterrows()
     ]
-    lists = [listed(each, prevalence, members, also and also[i]) for i, each in enumerate(kind.along)]
+    lists = [listed(each, table, members, also and also[i]) for i, each in enumerate(kind.along)]
     for found in lists:
         found["plural"] = many.get(found["axis"], f"{found['axis']}s" if len(lists) == 1 else "labels")
     words = {name: getattr(part, name) for name in ("one", "many", "whole", "measure")}
-    return words | {"components": components, "lists": lists}
+    words |= {"whyMore": why_more(fit, part, len(components))}
+    return words | {"components": components, "lists": lists, "map": mapped(kind.along)}
 
 
 def beside_members(fit: FactorizationEstimator, one: str) -> dict[int, list[Any]]:
@@ -131,7 +137,7 @@ def of_bursts(fit: FactorizationEstimator) -> dict[str, Any] | None:
         for _, row in table.iterrows()
     ]
     return {
-        "said": said.said.removesuffix(" The burstiest are listed."),
+        "said": said.said.removesuffix(" The largest are listed."),
         "axis": said.axis,
         "rows": rows if axes else [],
     }

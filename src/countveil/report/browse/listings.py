@@ -1,4 +1,4 @@
-"""What components hold along an axis, as arrays, and the part of it that the page keeps."""
+"""What components hold along an axis, as arrays, and which part of it the page keeps."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ from countveil.report.sections import is_numbered
 COMPONENTS_OF_A_MEMBER = 5  # kept of every member, so that each can be searched for
 MOST_MEMBERS = 20_000  # of an axis, the largest: with 50,000 words the page would take tens of megabytes
 DIGITS = 4
+RELEVANCE = 0.6  # weight of the log probability: readers named topics best by it (Sievert and Shirley 2014)
 
 
 class Along(NamedTuple):
@@ -93,6 +94,21 @@ def shown_alike(fits: list[list[Kind]]) -> list[list[Kind]]:
     ]
 
 
+def overall(table: pd.DataFrame, mean: np.ndarray) -> np.ndarray:
+    """(V,) each member's share of all expected counts, from components by support and prevalence, and their (K, V)."""
+    weights = table["prevalence"].to_numpy() * table["support"].fillna(1.0).to_numpy()
+    return np.asarray(weights @ mean / max(weights.sum(), 1e-300))
+
+
+def relevance(mean: np.ndarray, everywhere: np.ndarray) -> np.ndarray:
+    """(K, V) w log p_kv + (1 - w) log (p_kv / p_v), w = ``RELEVANCE``: the measure of LDAvis.
+
+    Members that are probable everywhere rank lower than by p_kv, their (K, V) ``mean``; p_v are ``everywhere``.
+    """
+    log = np.log(np.maximum(mean, 1e-300))
+    return np.asarray(log - (1.0 - RELEVANCE) * np.log(np.maximum(everywhere, 1e-300)))
+
+
 def kept(mean: np.ndarray, prevalence: np.ndarray, n: int, also: np.ndarray | None = None) -> np.ndarray:
     """(K, V) which shares the page keeps: the n largest of each component, and of each member its largest ones.
 
@@ -106,12 +122,17 @@ def kept(mean: np.ndarray, prevalence: np.ndarray, n: int, also: np.ndarray | No
     return found
 
 
-def listed(each: Along, prevalence: np.ndarray, n: int, also: np.ndarray | None = None) -> dict[str, Any]:
+def listed(each: Along, table: pd.DataFrame, n: int, also: np.ndarray | None = None) -> dict[str, Any]:
     """An axis as the page has it: labels, the largest first, each with its entries, and the top members.
 
-    An entry is (component, mean, lower, upper); members and components are said by their places.
+    Top members are the n most probable and the n most relevant of each component. An entry is (component, mean, lower,
+    upper); members and components are given by their places. ``share`` is each member's of all expected counts.
     """
-    keep = kept(each.mean, prevalence, n, also)
+    prevalence, everywhere = table["prevalence"].to_numpy(), overall(table, each.mean)
+    relevant = np.argsort(-relevance(each.mean, everywhere), axis=1, kind="stable")[:, :n]
+    wanted = np.zeros(each.mean.shape, dtype=bool) if also is None else also.copy()
+    np.put_along_axis(wanted, relevant, True, axis=1)
+    keep = kept(each.mean, prevalence, n, wanted)
     largest = np.argsort(-(prevalence @ each.mean), kind="stable")
     members = largest[keep[:, largest].any(axis=0)]
     place = np.full(len(each.names), -1)
@@ -124,7 +145,9 @@ def listed(each: Along, prevalence: np.ndarray, n: int, also: np.ndarray | None 
         "entries": [
             [[int(k), *short(each.values[k, v])] for k in np.flatnonzero(keep[:, v])] for v in members
         ],
+        "share": short(everywhere[members]),
         "top": place[top].tolist(),
+        "relevant": place[relevant].tolist(),
     }
 
 

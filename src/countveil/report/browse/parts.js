@@ -2,11 +2,19 @@
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const SVG = "http://www.w3.org/2000/svg";
 const at = (id) => document.getElementById(id);
-const state = { view: "components", fit: 0, kind: 0, component: 0, list: 0, search: "", rowsBy: "", order: "support" };
+const state = { view: "components", fit: 0, kind: 0, component: 0, list: 0, search: "", rowsBy: "", order: "number", members: "top" };
 
 const fitted = () => DATA.fits[state.fit];
 const kindOf = (fit = fitted()) => fit.kinds[state.kind];
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
+for (const fit of DATA.fits) {
+  for (const kind of fit.kinds) {
+    for (const each of kind.components) {
+      each.named = each.name !== "";
+      Object.defineProperty(each, "title", { get: () => `${capital(kind.one)} ${each.number}${each.name && `: ${each.name}`}` });
+    }
+  }
+}
 const largest = (values) => values.reduce((most, each) => Math.max(most, ...each), 0);
 
 function make(tag, properties = {}, ...children) {
@@ -73,7 +81,7 @@ function choice(id, label, options, value, onchange) {
 function counted(kind) {
   const all = kind.components.length, stable = kind.components.filter((each) => each.stable).length;
   const words = (n) => `${n} ${n === 1 ? kind.one : kind.many}`;
-  return stable < all ? `${words(stable)} that most chains found, ${all - stable} that only some did` : words(all);
+  return stable < all ? `${words(stable)} that most chains found, ${all - stable} that only some found` : words(all);
 }
 
 // A field that is searched as it is typed in.
@@ -97,11 +105,15 @@ function csv(rows) {
   return rows.map((row) => `${row.map(cell).join(",")}\r\n`).join("");
 }
 
+function save(file, text, type) {
+  const link = URL.createObjectURL(new Blob([text], { type: `${type};charset=utf-8` }));
+  make("a", { href: link, download: file }).click();
+  setTimeout(() => URL.revokeObjectURL(link), 60000);
+}
+
 function download(name, head, rows) {
   return button("Download CSV", () => {
-    const link = URL.createObjectURL(new Blob([csv([head, ...rows])], { type: "text/csv;charset=utf-8" }));
-    make("a", { href: link, download: `${name}.csv` }).click();
-    setTimeout(() => URL.revokeObjectURL(link), 60000);
+    save(`${name}.csv`, csv([head, ...rows]), "text/csv");
     at("said").textContent = `${name}.csv: ${rows.length} rows.`;
   }, { className: "download", id: "download" });
 }

@@ -97,7 +97,7 @@ function showCounts() {
   const rows = cells.map((cell) => [labelOf(cell), `${counts[cell]}`]);
   at("counted").replaceChildren(
     ...(inside ? [] : [paragraph(say("nothing_counted", { cells: CELLS }), "warning")]),
-    paragraph(say("counted", { inside, cells: CELLS, positive, outside: found.outside, kinds: found.kinds })),
+    paragraph(say(formOf() === "text" ? "found_words" : "found_counts", { inside, cells: CELLS, positive, outside: found.outside, kinds: found.kinds })),
     table(say("counted_caption"), [say("label"), say("true_count")], rows),
   );
   if (cells.length < CELLS) at("counted").append(paragraph(say("more_rows", { rows: cells.length, cells: CELLS }), "hint"));
@@ -116,7 +116,7 @@ function placesOf(level) {
 
 // What a level protects, in a sentence.
 function sentence(level) {
-  return say(`level_${level.strength}`, { amount: level.amount, unit: say(level.amount === "1" ? `${UNIT}_one` : UNIT) });
+  return say(`level_${level.strength}`, { amount: level.amount, unit: say(level.amount === "1" ? `${UNIT}_one` : UNIT), guesses: level.guesses });
 }
 
 // The keys of what a level means for a person.
@@ -193,6 +193,12 @@ async function openFile() {
 function offer() {
   at("where").textContent = DATA.address ? say("stays_until", { address: DATA.address }) : say("stays_here");
   at("rule").textContent = DATA.rule ?? "";
+  const listed = say(DATA.words ? "listed_words" : "listed_counts", { cells: CELLS });
+  at("listed").append(
+    paragraph(listed),
+    make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": listed },
+      ...DATA.axes.map(({ name, labels }) => paragraph(`${DATA.axes.length > 1 ? `${name}: ` : ""}${labels.join(", ")}`))),
+  );
   at("form-text").parentElement.hidden = !DATA.words;
   at("form-cells").parentElement.hidden = CELLS > ROWS;
   at(DATA.words ? "form-text" : CELLS > ROWS ? "form-counts" : "form-cells").checked = true;

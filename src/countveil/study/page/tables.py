@@ -50,7 +50,7 @@ def _own_kind(level: Level) -> dict[str, Any]:
             "thresholds": thresholds(level.rate),
         }
     if not isinstance(level, ConcentratedLevel):
-        raise TypeError(f"levels must be of epsilon or of rho, got {type(level).__name__}")
+        raise TypeError(f"levels must be stated in epsilon or in rho, got {type(level).__name__}")
     return {
         "shortRho": short(level.rho),
         "strength": promise_of_rho.strength(level.rho),
