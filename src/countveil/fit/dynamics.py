@@ -25,6 +25,7 @@ from countveil.fit.forecasts import Forecast, simulated
 from countveil.fit.intervals import as_calibrated
 from countveil.fit.options import Options
 from countveil.fit.parameters import Flag, WholeOrAuto
+from countveil.fit.seasons import AUTO, SHORTEST, Season, named_seasons, season_of
 from countveil.inference.methods import METHODS
 from countveil.inference.mixture import places, unweighted
 from countveil.models.factorization import Factorization, factorization
@@ -36,7 +37,7 @@ AXES = "abcdefghij"
 ACTIVITY = "activity"  # the factor over time
 BACKGROUND = 1.0  # concentration of the component that is spread over all things
 UNDATED = "Time steps are in the order of the data, because their labels are not dates"
-REPORTED = ("transition", "importance", "volume", "usual_volume", "steadiness")
+REPORTED = ("transition", "importance", "volume", "usual_volume", "steadiness", "season")
 TAKEN = ("component", f"{PREVIOUS}component", ACTIVITY, *REPORTED)
 
 
@@ -55,6 +56,9 @@ class DynamicModel(FactorizationEstimator):
         time: the axis of time, by its name among modes or its number; None is the one called "time", or the first.
         steady: whether all steps have the same volume; if not, each has one of its own, independent of its neighbours.
         day_first: whether dates such as 1/2/2020 begin with the day; None if the labels show it.
+        season: after how many steps the year, or another cycle, begins again: 12 for months. Each component then has a
+            factor for each step of the season, whose mean is about one. "auto" finds it in dates: 7 days, or the weeks
+            (52), months or quarters of a year.
         background: whether one of the components is spread over all things, and takes what belongs to no other, as
             where counts come that were never seen before. It is one of the ``n_components``, and number 0 of them.
         **options: what every model takes; the reference and ``help`` list it. ``prior_shape`` is the concentration of
@@ -64,7 +68,8 @@ class DynamicModel(FactorizationEstimator):
         posterior: "activity" with dims (time, component), the components' expected counts in each step; one variable
             per other mode, "factor_<mode>"; "transition" (component, previous_component), whose columns sum to one;
             "importance" (component), which is small for components that the data do not need; "volume", which is over
-            time where the model is not steady, beside "usual_volume" and "steadiness".
+            time where the model is not steady, beside "usual_volume" and "steadiness"; with a season, "season" (time,
+            component), its factor in each step, by which the activity is multiplied.
     """
 
     sized_by: ClassVar[tuple[str, str] | None] = "n_components", "k"
@@ -77,6 +82,7 @@ class DynamicModel(FactorizationEstimator):
         time: str | int | None = None,
         steady: Annotated[bool, Flag()] = True,
         day_first: bool | None = None,
+        season: Annotated[int | str | None, Season()] = None,
         background: Annotated[bool, Flag()] = False,
         **options: Unpack[Options],
     ) -> None:
@@ -106,6 +112,8 @@ class DynamicModel(FactorizationEstimator):
         data, note = self.in_time(X)
         if note and not note.startswith(UNDATED):  # which is usual, as for waves: only commands print it
             warnings.warn(note, stacklevel=3)
+        axis = self._time(len(data.mode_shape))
+        self._season = season_of(self.season, data.labels[axis], self.day_first)
         given = super()._given(data)
         if not ((given.first.prior_scale_d == 1.0).all() and (given.first.prior_scale_v == 1.0).all()):
             raise ValueError(
@@ -218,9 +226,32 @@ class DynamicModel(FactorizationEstimator):
         others: Prior = DirichletPrior(float(self.prior_shape) if known else None, background)
         time = spec.factor_axes[spec.names.index(ACTIVITY)][0]
         cells = float(np.prod([sizes[a] for a in spec.output if a != time]))
-        chain = GammaChainPrior(max(mean_count, 1e-8) * cells / sizes["k"], self.steady)
+        mean = max(mean_count, 1e-8) * cells / sizes["k"]
+        chain = GammaChainPrior(mean, self.steady, self._season_steps(sizes[time]))
         priors = {name: chain if name == ACTIVITY else others for name in spec.names}
         return factorization(spec, sizes, priors, likelihood=self._likelihood())
+
+    def _season_steps(self, n_steps: int) -> int | None:
+        """The steps of a season: as it was given, or found in the data of a fit, or in its file; raises ValueError."""
+        found = self.season
+        if found == AUTO:
+            found = self._season if hasattr(self, "_season") else self.season_
+        if found is None:
+            return None
+        check_integer("season", found, SHORTEST)
+        if found > n_steps:
+            raise ValueError(
+                f"season must be at most the number of time steps, {n_steps}, got {found}: leave it out (--season), or "
+                "choose a shorter one"
+            )
+        return int(found)
+
+    @property
+    def season_(self) -> int | None:
+        """How many steps the fit's season has; None without one."""
+        prior = self.model_.factors[self.model_.spec.names.index(ACTIVITY)].prior
+        assert isinstance(prior, GammaChainPrior)
+        return prior.season
 
     @property
     def time_axis(self) -> str:
@@ -314,6 +345,32 @@ class DynamicModel(FactorizationEstimator):
         columns = [f"{PREVIOUS}component", "component", "share", "lower", "upper"]
         table = pd.DataFrame(rows, columns=columns)
         return as_calibrated(table, self.why_no_intervals, uncalibrated)
+
+    def seasons(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
+        """What each component's activity is multiplied by in each step of the season, with equal-tailed intervals.
+
+        Factors of a component have mean one. Columns: component, season, factor, lower, upper. Steps of the season are
+        Jan to Dec, Q1 to Q4 or Mon to Sun, as dates show them, or else numbers from 1, which is the first step. Where
+        intervals are not calibrated: as in ``members``.
+
+        Raises:
+            ValueError: a fit without a season.
+        """
+        check_interval(interval)
+        n_seasons = self.season_
+        if n_seasons is None:
+            raise ValueError("season must be given to the model for a table of seasons, got None")
+        draws = self.posterior["posterior"]["season"].to_numpy()[:, :, :n_seasons]
+        draws = draws / draws.mean(axis=2, keepdims=True)
+        names, order = named_seasons(self.axes[self.time_axis].tolist(), n_seasons, self.day_first)
+        kept, tables = places(self.weights_, [draws.shape[1]] * draws.shape[0]), []
+        for number, one in self._own(self.model_.spec.latent):
+            values = [draws[c, kept[c], :, k] for c, k in zip(one.chains, one.components, strict=True)]
+            several = np.concatenate(values)[:, order]
+            lower, upper = np.quantile(several, tails(interval), axis=0)
+            columns = {"component": number, "season": names, "factor": several.mean(axis=0)}
+            tables.append(pd.DataFrame(columns | {"lower": lower, "upper": upper}))
+        return as_calibrated(pd.concat(tables, ignore_index=True), self.why_no_intervals, uncalibrated)
 
     def forecast(self, steps: int, rng: np.random.Generator | None = None, *, draws: int = 500) -> Forecast:
         """The time steps after those of the data: the chain run on from draws of the posterior, and counts from it.

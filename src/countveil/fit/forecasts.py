@@ -115,7 +115,7 @@ def simulated(
         if s not in chosen:
             continue
         own = {name: values[s] for name, values in chains.items()}
-        factors[f] = run_on(factors[f][-1], own, steps, rng)
+        factors[f] = run_on(factors[f][-1], own, steps, rng, model.factors[f].prior.season)
         parts = np.einsum(model.spec.text, *factors, optimize="greedy")
         spread = over_cells(model, parameters)
         rates[len(spreads)] = model.likelihood.mean(parts, spread)
@@ -134,16 +134,27 @@ def simulated(
 def chain_draws(tree: xr.DataTree) -> dict[str, np.ndarray]:
     """Every draw of the chain's hyperparameters that forecasts need."""
     names = [
-        name for name in ("transition", "volume", "usual_volume", "steadiness") if name in tree["posterior"]
+        name
+        for name in ("transition", "volume", "usual_volume", "steadiness", "season")
+        if name in tree["posterior"]
     ]
     return {name: posteriors.flat_draws(tree, name) for name in names}
 
 
 def run_on(
-    last: np.ndarray, chain: dict[str, np.ndarray], steps: int, rng: np.random.Generator
+    last: np.ndarray,
+    chain: dict[str, np.ndarray],
+    steps: int,
+    rng: np.random.Generator,
+    n_seasons: int | None = None,
 ) -> np.ndarray:
-    """(steps, K) activity after the last step's (K,), by (17.1)."""
+    """(steps, K) activity after the last step's (K,), by (17.1); seasons of later steps are those of the last ones."""
     volume, found = np.ravel(chain["volume"]), np.empty((steps, last.size))
+    if n_seasons is not None:
+        seasons = chain["season"][-n_seasons:]
+        later = seasons[np.arange(steps) % n_seasons]
+        without = {name: values for name, values in chain.items() if name != "season"}
+        return later * run_on(last / seasons[-1], without, steps, rng)
     theta, later = last / volume[-1], np.full(steps, volume[-1])
     if "steadiness" in chain:
         s = float(chain["steadiness"])

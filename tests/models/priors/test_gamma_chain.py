@@ -11,7 +11,11 @@ from tests.dynamics import draw_chain, draw_value, moderate
 from tests.joint import FALSE_ALARM
 
 SHAPE = 4, 3
-PRIORS = {"steady": GammaChainPrior(1.5, True), "not steady": GammaChainPrior(1.5, False)}
+PRIORS = {
+    "steady": GammaChainPrior(1.5, True),
+    "not steady": GammaChainPrior(1.5, False),
+    "season": GammaChainPrior(1.5, True, 3),
+}
 EXPOSURE = np.array([[1.0, 0.7, 0.4], [2.0, 0.5, 0.3], [0.0, 0.0, 0.0], [0.6, 0.6, 1.5]])
 SCALE = np.array([[1.0], [0.5], [2.0], [1.0]])  # reciprocals of known offsets
 OFFSET = 1.0 / SCALE[:, 0]
@@ -37,6 +41,11 @@ def statistics(prior, hypers, value, count):
         volume = np.log(np.maximum(chain.volume, 1e-3))
         found += [*volume, (volume**2).mean(), np.log(chain.steadiness), np.log(chain.steadiness) ** 2]
         found += [volume @ total, np.log(chain.steadiness) * (volume**2).mean()]
+    if prior.season is not None:
+        seasons, log_c = np.log(np.maximum(chain.seasons, 1e-3)), np.log(chain.concentration)
+        found += [*seasons.ravel(), (seasons**2).mean(), log_c, log_c**2, log_c * (seasons**2).mean()]
+        found += [*(seasons * log_x[:3]).mean(axis=1), *(seasons * seen[:3]).mean(axis=1)]
+        found += [seasons.mean() * np.log(chain.scale), (seasons[0] * log_x[3]).mean()]
     return found
 
 
