@@ -105,7 +105,7 @@ def simulated(
     names[layout.dims[time]] = posteriors.labels_or_numbers(
         continued(list(names[layout.dims[time]]), steps, day_first), steps
     )
-    chosen, chains = set(kept.tolist()), chain_draws(tree)
+    chosen, chains = set(kept.tolist()), chain_draws(tree, model.factors[f].prior.season)
     rates, counts = np.empty((len(kept), *shape)), np.empty((len(kept), *shape), dtype=np.int64)
     draws = zip(
         posteriors.factor_draws(tree, model, layout), posteriors.parameter_draws(tree, model), strict=False
@@ -115,7 +115,7 @@ def simulated(
         if s not in chosen:
             continue
         own = {name: values[s] for name, values in chains.items()}
-        factors[f] = run_on(factors[f][-1], own, steps, rng, model.factors[f].prior.season)
+        factors[f] = run_on(factors[f][-1], own, steps, rng)
         parts = np.einsum(model.spec.text, *factors, optimize="greedy")
         spread = over_cells(model, parameters)
         rates[len(spreads)] = model.likelihood.mean(parts, spread)
@@ -131,30 +131,27 @@ def simulated(
     )
 
 
-def chain_draws(tree: xr.DataTree) -> dict[str, np.ndarray]:
-    """Every draw of the chain's hyperparameters that forecasts need."""
+def chain_draws(tree: xr.DataTree, n_seasons: int | None) -> dict[str, np.ndarray]:
+    """Every draw of the chain's hyperparameters that forecasts need; of seasons, those of the last ``n_seasons``."""
     names = [
-        name
-        for name in ("transition", "volume", "usual_volume", "steadiness", "season")
-        if name in tree["posterior"]
+        name for name in ("transition", "volume", "usual_volume", "steadiness") if name in tree["posterior"]
     ]
-    return {name: posteriors.flat_draws(tree, name) for name in names}
+    found = {name: posteriors.flat_draws(tree, name) for name in names}
+    if n_seasons is None:
+        return found
+    return found | {"season": posteriors.flat_draws(tree, "season")[:, -n_seasons:]}
 
 
 def run_on(
-    last: np.ndarray,
-    chain: dict[str, np.ndarray],
-    steps: int,
-    rng: np.random.Generator,
-    n_seasons: int | None = None,
+    last: np.ndarray, chain: dict[str, np.ndarray], steps: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """(steps, K) activity after the last step's (K,), by (17.1); seasons of later steps are those of the last ones."""
-    volume, found = np.ravel(chain["volume"]), np.empty((steps, last.size))
-    if n_seasons is not None:
-        seasons = chain["season"][-n_seasons:]
-        later = seasons[np.arange(steps) % n_seasons]
+    """(steps, K) activity after the last step's (K,), by (17.1) and (17.12); ``season`` is that of the last S steps."""
+    if "season" in chain:
+        seasons = chain["season"]
         without = {name: values for name, values in chain.items() if name != "season"}
-        return later * run_on(last / seasons[-1], without, steps, rng)
+        found = run_on(last / seasons[-1], without, steps, rng)
+        return found * seasons[np.arange(steps) % len(seasons)]
+    volume, found = np.ravel(chain["volume"]), np.empty((steps, last.size))
     theta, later = last / volume[-1], np.full(steps, volume[-1])
     if "steadiness" in chain:
         s = float(chain["steadiness"])

@@ -84,13 +84,14 @@ def move_seasons(theta_tk, cut_tk, pi_kk, nu_k, source, concentration, season_sk
     """
     n_steps, n_components = theta_tk.shape
     n_seasons = season_sk.shape[0]
-    shape_tk = np.empty(theta_tk.shape)
-    shape_tk[0] = np.maximum(nu_k, SMALLEST)
+    shape_tk, lgamma_tk = np.empty(theta_tk.shape), np.empty(theta_tk.shape)
+    shape_tk[0] = nu_k
     for t in range(1, n_steps):
         for k in range(n_components):
             shape_tk[t, k] = source
             for j in range(n_components):
                 shape_tk[t, k] += pi_kk[k, j] * theta_tk[t - 1, j]
+            lgamma_tk[t, k] = math.lgamma(shape_tk[t, k])
     log_tk = np.log(theta_tk)
     for s in range(n_seasons):
         for k in range(n_components):
@@ -109,7 +110,9 @@ def move_seasons(theta_tk, cut_tk, pi_kk, nu_k, source, concentration, season_sk
                 for j in range(n_components):
                     a = shape_tk[t + 1, j]
                     b = max(a + pi_kk[j, k] * moved, source)
-                    change += (b - a) * log_tk[t + 1, j] - math.lgamma(b) + math.lgamma(a)
+                    if a == b:
+                        continue
+                    change += (b - a) * log_tk[t + 1, j] - math.lgamma(b) + lgamma_tk[t + 1, j]
                     if cut_tk[t + 1, j]:
                         change -= math.log(b / a)
             if not change > -standard_exponential(rng):
@@ -122,3 +125,4 @@ def move_seasons(theta_tk, cut_tk, pi_kk, nu_k, source, concentration, season_sk
                 if t + 1 < n_steps:
                     for j in range(n_components):
                         shape_tk[t + 1, j] = max(shape_tk[t + 1, j] + pi_kk[j, k] * moved, source)
+                        lgamma_tk[t + 1, j] = math.lgamma(shape_tk[t + 1, j])
