@@ -226,9 +226,7 @@ def seasons_given_theta():
     draws = np.array([gamma_chain.draw_seasons(chain, X, n, e, rng).seasons for _ in range(1000)])
     for s, steps in enumerate(([0, 2], [1])):
         for k in range(2):
-            law = stats.gamma(
-                2.5 + n[steps, k].sum(), scale=1.0 / (2.5 + 1.3 * (e * X)[steps, k].sum())
-            )
+            law = stats.gamma(2.5 + n[steps, k].sum(), scale=1.0 / (2.5 + 1.3 * (e * X)[steps, k].sum()))
             assert stats.kstest(draws[:, s, k], law.cdf).pvalue > 1e-4
 
 
@@ -275,4 +273,7 @@ def moves_given_the_factor():
             drawn.append(np.log(seasons[:, 0]))
     for s, draws in enumerate(np.transpose(drawn)):
         law = np.cumsum(share.sum(axis=1 - s)) / share.sum()
-        assert stats.kstest(draws, lambda y, law=law: np.interp(y, grid + (grid[1] - grid[0]) / 2, law)).pvalue > 1e-4
+        assert (
+            stats.kstest(draws, lambda y, law=law: np.interp(y, grid + (grid[1] - grid[0]) / 2, law)).pvalue
+            > 1e-4
+        )

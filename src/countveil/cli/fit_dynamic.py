@@ -63,7 +63,7 @@ def fit_dynamic(
     season: Annotated[
         str | None,
         typer.Option(
-            help="Number of steps after which a season begins again, such as 12 for months, or \"auto\" to find it in "
+            help='Number of steps after which a season begins again, such as 12 for months, or "auto" to find it in '
             "dates [default: no season]."
         ),
     ] = None,

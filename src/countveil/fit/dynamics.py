@@ -241,8 +241,8 @@ class DynamicModel(FactorizationEstimator):
         check_integer("season", found, SHORTEST)
         if found > n_steps:
             raise ValueError(
-                f"season must be at most the number of time steps, {n_steps}, got {found}: leave it out (--season), or "
-                "choose a shorter one"
+                f"season must be at most the number of time steps, {n_steps}, got {found}: season=None (leave out "
+                "--season), or a shorter one"
             )
         return int(found)
 

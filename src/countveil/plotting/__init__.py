@@ -4,7 +4,7 @@ from countveil.plotting.compare import compare
 from countveil.plotting.comparisons import differences
 from countveil.plotting.correlations import correlations
 from countveil.plotting.curves import privacy_utility
-from countveil.plotting.dynamics import activity
+from countveil.plotting.dynamics import activity, seasons
 from countveil.plotting.effects import effects, expected_prevalence
 from countveil.plotting.factors import prevalence, topics
 from countveil.plotting.forecasts import forecast
@@ -26,6 +26,7 @@ __all__ = [
     "prevalence",
     "prevalence_over",
     "privacy_utility",
+    "seasons",
     "topics",
     "trace",
     "transitions",

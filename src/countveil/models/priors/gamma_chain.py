@@ -228,7 +228,9 @@ class GammaChainPrior(NamedTuple):
         (n_steps, k), lead = factor.shape, hypers.shape[:2]
         if self.season is not None:
             end = hypers.shape[2] - self.season * k
-            seasons = hypers[:, :, end:].reshape(*lead, self.season, k)[:, :, np.arange(n_steps) % self.season]
+            seasons = hypers[:, :, end:].reshape(*lead, self.season, k)[
+                :, :, np.arange(n_steps) % self.season
+            ]
             rest = self._replace(season=None).reported(factor, hypers[:, :, : end - 1])
             return rest | {"season": ((0, 1), seasons)}
         transition, sizes, rest = np.split(hypers, [k * k, k * k + k], axis=2)
