@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 
 from countveil.data.date_labels import (
     SHOWN,
@@ -21,7 +22,8 @@ from countveil.fit.base import FactorizationEstimator, Given
 from countveil.fit.checks import check_flag, check_integer, check_interval
 from countveil.fit.component_counts import component_counts
 from countveil.fit.component_tables import Chain, mixture, shares_of, tails
-from countveil.fit.forecasts import Forecast, simulated
+from countveil.fit.forecast_checks import ForecastCheck, compared, fitted_quietly
+from countveil.fit.forecasts import Forecast, check_parameters, middle_of_step, simulated
 from countveil.fit.intervals import as_calibrated
 from countveil.fit.options import Options
 from countveil.fit.parameters import Flag, WholeOrAuto
@@ -394,6 +396,47 @@ class DynamicModel(FactorizationEstimator):
             raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
         found = simulated(self._fitted(), ACTIVITY, steps, draws, rng, self.day_first)
         return Forecast(*found, self.time_axis, self.why_no_intervals)
+
+    def check_forecasts(self, X: Any, steps: int = 12, *, draws: int = 500) -> ForecastCheck:
+        """Whether forecasts are better than rules of thumb: the last steps, each forecast from the reports before it.
+
+        The model is fitted anew for each step, with its own settings. Rules are the last value, the same step of the
+        last season (where the fit has one, or dates show one) and the mean of the last three. Only reports are needed:
+        noise adds the same to the squared error of all forecasts.
+
+        Args:
+            X: the data that were fitted.
+            steps: how many of the last steps to forecast, from 2 on.
+            draws: of the posterior for each forecast, at most.
+
+        Raises:
+            ValueError: other data; too many steps; reports without an unbiased estimate of their count, or with
+                exposures or totals; a likelihood whose parameters vary along time.
+        """
+        check_integer("check", steps, 2)
+        check_integer("draws", draws, 1)
+        data, time = self.own_data("X", X), self.time_axis
+        _, model, layout = self._fitted()
+        check_parameters(model, next(a for a, dim in layout.dims.items() if dim == time))
+        if data.exposure is not None or data.totals is not None:
+            raise ValueError("X must have no exposure by cell and no totals to check forecasts, got some")
+        names = [str(name) for name in self.axes[time]]
+        n_seasons = self.season_
+        if n_seasons is None:
+            try:
+                n_seasons = season_of(AUTO, names, self.day_first)
+            except ValueError:  # labels that show no season
+                n_seasons = None
+        axis = list(self.axes).index(time)
+        if n_seasons is not None and len(names) - steps < n_seasons and self.season is None:
+            n_seasons = None
+        again = clone(self).set_params(**self.own_size(), season=self.season_, seed=self.seed_, start="auto")
+        rng = np.random.default_rng([self.seed_, steps])
+
+        def forecast(known: Observations, step: int) -> tuple[np.ndarray, np.ndarray]:
+            return middle_of_step(fitted_quietly(again, known)._fitted(), ACTIVITY, step, draws, rng)
+
+        return compared(data, axis, steps, n_seasons, forecast)
 
 
 def has_dates(labels: Sequence[str]) -> bool:

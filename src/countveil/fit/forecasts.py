@@ -1,5 +1,6 @@
 """Forecasts of a dynamic model: its chain run on, counts drawn from it, and what they say of each cell."""
 
+from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
@@ -105,22 +106,12 @@ def simulated(
     names[layout.dims[time]] = posteriors.labels_or_numbers(
         continued(list(names[layout.dims[time]]), steps, day_first), steps
     )
-    chosen, chains = set(kept.tolist()), chain_draws(tree, model.factors[f].prior.season)
-    rates, counts = np.empty((len(kept), *shape)), np.empty((len(kept), *shape), dtype=np.int64)
-    draws = zip(
-        posteriors.factor_draws(tree, model, layout), posteriors.parameter_draws(tree, model), strict=False
-    )
-    spreads: list[Parameters] = []
-    for s, (factors, parameters) in enumerate(draws):
-        if s not in chosen:
-            continue
-        own = {name: values[s] for name, values in chains.items()}
-        factors[f] = run_on(factors[f][-1], own, steps, rng)
-        parts = np.einsum(model.spec.text, *factors, optimize="greedy")
-        spread = over_cells(model, parameters)
-        rates[len(spreads)] = model.likelihood.mean(parts, spread)
-        counts[len(spreads)] = model.likelihood.sample(parts, rng, spread)
-        spreads.append(spread)
+    chains = chain_draws(tree, model.factors[f].prior.season)
+
+    def later(activity: np.ndarray, s: int) -> np.ndarray:
+        return run_on(activity[-1], {name: values[s] for name, values in chains.items()}, steps, rng)
+
+    rates, counts, spreads = drawn(fitted, f, later, kept, shape, rng)
     dims = ("draw", *names)
     coords: dict[str, Any] = {"draw": kept} | names
     return (
@@ -129,6 +120,54 @@ def simulated(
         model.likelihood,
         spreads,
     )
+
+
+def drawn(
+    fitted: tuple[xr.DataTree, Factorization, Layout],
+    f: int,
+    activity: Callable[[np.ndarray, int], np.ndarray],
+    kept: np.ndarray,
+    shape: tuple[int, ...],
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray, list[Parameters]]:
+    """(rates, counts, parameters) of draws ``kept``; ``activity`` gives other steps for those of factor f in a draw."""
+    tree, model, layout = fitted
+    chosen, spreads = set(kept.tolist()), []
+    rates, counts = np.empty((len(kept), *shape)), np.empty((len(kept), *shape), dtype=np.int64)
+    draws = zip(
+        posteriors.factor_draws(tree, model, layout), posteriors.parameter_draws(tree, model), strict=False
+    )
+    for s, (factors, parameters) in enumerate(draws):
+        if s not in chosen:
+            continue
+        factors[f] = activity(factors[f], s)
+        parts = np.einsum(model.spec.text, *factors, optimize="greedy")
+        spread = over_cells(model, parameters)
+        rates[len(spreads)] = model.likelihood.mean(parts, spread)
+        counts[len(spreads)] = model.likelihood.sample(parts, rng, spread)
+        spreads.append(spread)
+    return rates, counts, spreads
+
+
+def middle_of_step(
+    fitted: tuple[xr.DataTree, Factorization, Layout],
+    factor: str,
+    step: int,
+    most: int,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The median of each count of a step of the data that was masked, and its mean, over the data's other axes."""
+    tree, model, _ = fitted
+    f = model.spec.names.index(factor)
+    time = model.factors[f].axes[0]
+    kept = posteriors.evenly(posteriors.n_draws(tree), most)
+    sizes = model.rows.sizes | model.columns.sizes
+    shape = tuple(1 if a == time else sizes[a] for a in model.spec.output)
+    check_room(len(kept) * prod(shape))
+    rates, counts, _ = drawn(fitted, f, lambda activity, _: activity[step : step + 1], kept, shape, rng)
+    place = model.spec.output.index(time)
+    median = np.quantile(counts, 0.5, axis=0, method="inverted_cdf")
+    return median.squeeze(place), rates.mean(axis=0).squeeze(place)
 
 
 def chain_draws(tree: xr.DataTree, n_seasons: int | None) -> dict[str, np.ndarray]:
