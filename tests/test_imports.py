@@ -44,7 +44,12 @@ LAYERS = (
 
 
 OF_KERNELS = {"collections", "functools", "math", "numba", "numpy", "typing"}
-OF_KEEPING = {"contextlib", "os", "stat", "warnings"}  # besides these, where compiled functions are put on disk
+OF_KEEPING = {
+    "contextlib",
+    "os",
+    "stat",
+    "warnings",
+}  # besides these, where compiled functions are put on disk
 
 
 class Arrow(NamedTuple):

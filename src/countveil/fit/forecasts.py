@@ -17,7 +17,7 @@ from countveil.inference import posterior as posteriors
 from countveil.laws.counts import Likelihood, Parameters
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
-from countveil.models.priors.gamma_chain import SOURCE
+from countveil.models.priors.gamma_chain import SOURCE, GammaChainPrior
 
 BYTES_PER_CELL = 32  # of a draw: its rate, its count, and both again while they are made
 
@@ -106,7 +106,9 @@ def simulated(
     names[layout.dims[time]] = posteriors.labels_or_numbers(
         continued(list(names[layout.dims[time]]), steps, day_first), steps
     )
-    chains = chain_draws(tree, model.factors[f].prior.season)
+    prior = model.factors[f].prior
+    assert isinstance(prior, GammaChainPrior)
+    chains = chain_draws(tree, prior.season)
 
     def later(activity: np.ndarray, s: int) -> np.ndarray:
         return run_on(activity[-1], {name: values[s] for name, values in chains.items()}, steps, rng)
@@ -132,7 +134,8 @@ def drawn(
 ) -> tuple[np.ndarray, np.ndarray, list[Parameters]]:
     """(rates, counts, parameters) of draws ``kept``; ``activity`` gives other steps for those of factor f in a draw."""
     tree, model, layout = fitted
-    chosen, spreads = set(kept.tolist()), []
+    chosen = set(kept.tolist())
+    spreads: list[Parameters] = []
     rates, counts = np.empty((len(kept), *shape)), np.empty((len(kept), *shape), dtype=np.int64)
     draws = zip(
         posteriors.factor_draws(tree, model, layout), posteriors.parameter_draws(tree, model), strict=False

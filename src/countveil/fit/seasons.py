@@ -38,7 +38,8 @@ def season_of(season: int | str | None, labels: Sequence[str] | None, day_first:
     """
     if season is None:
         return None
-    dates = None if labels is None else dates_in(labels, day_first)
+    labels = labels or ()
+    dates = dates_in(labels, day_first) if labels else None
     distances = set() if dates is None else {int(b - a) for a, b in pairwise(dates.number)}
     if len(distances) > 1:
         raise ValueError(

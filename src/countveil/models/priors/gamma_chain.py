@@ -231,8 +231,8 @@ class GammaChainPrior(NamedTuple):
             seasons = hypers[:, :, end:].reshape(*lead, self.season, k)[
                 :, :, np.arange(n_steps) % self.season
             ]
-            rest = self._replace(season=None).reported(factor, hypers[:, :, : end - 1])
-            return rest | {"season": ((0, 1), seasons)}
+            others = self._replace(season=None).reported(factor, hypers[:, :, : end - 1])
+            return others | {"season": ((0, 1), seasons)}
         transition, sizes, rest = np.split(hypers, [k * k, k * k + k], axis=2)
         volume = rest[:, :, 2:3] * rest[:, :, 4:]
         found: Reported = {
