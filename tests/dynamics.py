@@ -29,7 +29,11 @@ def draw_chain(prior, shape, rng):
     volume = np.ones(1)
     if not prior.steady:
         volume = rng.gamma(steadiness, 1.0 / steadiness, steps)
-    return Chain(transition, sizes, stay, rate, rng.gamma(e, prior.mean / e), volume, steadiness)
+    chain = Chain(transition, sizes, stay, rate, rng.gamma(e, prior.mean / e), volume, steadiness)
+    if prior.season is None:
+        return chain
+    c = np.exp(gamma_chain.STEADINESS * rng.standard_normal())
+    return chain._replace(seasons=rng.gamma(c, 1.0 / c, (prior.season, k)), concentration=c)
 
 
 def draw_theta(chain, shape, rng):
@@ -42,8 +46,11 @@ def draw_theta(chain, shape, rng):
 
 
 def draw_value(chain, shape, offset, rng):
-    """(T, K) x = m g theta times known offsets."""
-    return draw_theta(chain, shape, rng) * (chain.scale * chain.volume * offset)[:, None]
+    """(T, K) x = m g theta times known offsets, and times psi of the season."""
+    found = draw_theta(chain, shape, rng) * (chain.scale * chain.volume * offset)[:, None]
+    for t in range(0 if chain.seasons is None else shape[0]):
+        found[t] *= chain.seasons[t % len(chain.seasons)]
+    return found
 
 
 def draw_tables(n, r, rng):

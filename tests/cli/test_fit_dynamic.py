@@ -82,6 +82,18 @@ def test_what_makes_no_sense_is_refused_in_a_line(months):
     assert not (months / "fit.nc").exists()
 
 
+def test_seasons_are_printed_and_saved(months):
+    asked = ["fit", "dynamic", "months.npz", "-o", "fit.nc", *QUICK]
+    said = " ".join(run(*asked, "--season", "auto").stdout.split())
+    assert "Highest and lowest of 12 seasons (mean 1): 0: " in said
+    fit = cv.DynamicModel.load("fit.nc")
+    assert fit.season_ == 12
+    assert len(fit.seasons()) == 24
+    assert "season must be at most the number of time steps, 12, got 13" in fails(
+        *asked, "--season", "13", "--force"
+    )
+
+
 def test_dates_are_in_order_and_a_gap_is_named(months):
     labels = ("Dec 2019", "Nov 2019", "Feb 2020")
     cv.Release(np.ones((3, 2), int), LEVEL, True, (labels, ("tea", "jam"))).save("three.npz")

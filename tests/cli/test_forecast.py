@@ -11,6 +11,11 @@ QUICK = {"draws": 8, "tune": 8, "chains": 2, "seed": 1, "threads": 1, "progress"
 MONTHS = [str(month) for month in pd.period_range("2001-11", periods=12, freq="M")]
 
 
+def data_of_release(counts):
+    table = pd.DataFrame(counts, index=MONTHS, columns=["a", "b", "=c"])
+    return cv.simulate_release(table, cv.PrivacyLevel(1, 2), np.random.default_rng(3))
+
+
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     """A working directory with a fit of months."""
@@ -18,6 +23,8 @@ def here(tmp_path, monkeypatch):
     counts = np.random.default_rng(1).poisson(4.0, (12, 3))
     data = cv.PrivatizedCounts(pd.DataFrame(counts, index=MONTHS, columns=["a", "b", "=c"]), 0.3)
     cv.DynamicModel(2, **QUICK).fit(data).save("fit.nc")
+    data_of_release(counts).save("months.npz")
+    cv.DynamicModel(2, **QUICK).fit(data_of_release(counts)).save("months.nc")
     cv.DynamicModel(2, **QUICK).fit(cv.NaiveCounts(counts)).save("naive.nc")
     cv.TensorModel(2, **QUICK).fit(data).save("tensor.nc")
     return tmp_path
@@ -51,3 +58,13 @@ def test_what_cannot_be_forecast_is_refused_in_a_line(here):
     (here / "next.csv").write_text("precious")
     assert "--force" in fails("forecast", "fit.nc", "-o", "next.csv")
     assert "nothing.nc" in fails("forecast", "nothing.nc", "-o", "n.csv")
+
+
+def test_a_check_says_which_forecast_to_use(here):
+    asked = ["forecast", "months.nc", "-o", "next.csv", "--check", "2"]
+    assert "check must be from 2 to 9" in fails(*asked[:-1], "10", "--release", "months.npz")
+    assert not (here / "next.csv").exists()
+    said = " ".join(run(*asked, "--release", "months.npz").stdout.split())
+    assert "mean of the last three" in said
+    assert "Use the " in said or "No clear difference between the model and the " in said
+    assert "--check 12 --release months.npz" in fails(*asked, "--force")

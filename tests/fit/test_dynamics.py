@@ -336,3 +336,46 @@ def test_a_number_that_is_chosen_leaves_a_component_beside_the_background(monkey
     tried = getattr(fit, "selection_", None)  # a single number is not compared
     assert fit.n_components_ >= least
     assert (tried is None) == background
+
+
+@pytest.fixture(scope="module")
+def seasonal():
+    """A fit of 46 months with a strong season of three components, of which three months are missing."""
+    rng = np.random.default_rng(5)
+    season = np.exp(np.sin(2.0 * np.pi * (np.arange(48) % 12) / 12.0))  # highest in April, lowest in October
+    counts = rng.poisson(np.outer(20.0 * season, np.full(6, 1.0)))
+    index = [str(month) for month in pd.period_range("2001-01", periods=48, freq="M")]
+    table = pd.DataFrame(counts, index=index).drop(index=["2001-12", "2002-01", "2003-05"])
+    with pytest.warns(UserWarning, match="3 of 48 months have no data"):
+        return cv.DynamicModel(2, season="auto", **QUICK).fit(cv.ExactCounts(table)), season
+
+
+def test_a_season_is_found_and_keeps_its_place_across_gaps(seasonal, tmp_path):
+    fit, season = seasonal
+    assert fit.season_ == 12
+    table = fit.seasons()
+    assert list(table.columns) == ["component", "season", "factor", "lower", "upper"]
+    first = table[table["component"] == fit.activity()["component"].iloc[0]]
+    assert list(first["season"][:2]) == ["Jan", "Feb"]
+    assert first["factor"].mean() == pytest.approx(1.0)
+    wanted = season[:12] / season[:12].mean()
+    assert np.corrcoef(first["factor"], wanted)[0, 1] > 0.97
+    ahead = fit.forecast(12)
+    assert list(ahead.counts["time"].to_numpy()[[0, -1]]) == ["2005-01", "2005-12"]
+    medians = np.median(ahead.counts.sum("item"), axis=0)
+    assert np.corrcoef(medians, season[:12])[0, 1] > 0.9
+    fit.save(tmp_path / "fit.nc")
+    again = cv.DynamicModel.load(tmp_path / "fit.nc")
+    assert (again.season, again.season_) == ("auto", 12)
+    pd.testing.assert_frame_equal(again.seasons(), table)
+    np.testing.assert_array_equal(again.forecast(12).counts, ahead.counts)
+    with pytest.raises(ValueError, match="prior of activity that its parameters give, with season=6, got 12"):
+        again.set_params(season=6)._check_file(again.posterior_)
+
+
+def test_without_a_season_there_is_no_table_of_seasons(fit):
+    assert fit.season_ is None
+    with pytest.raises(
+        ValueError, match="season must be given to the model for a table of seasons, got None"
+    ):
+        fit.seasons()

@@ -14,7 +14,7 @@ from countveil.models.factorization import Factor, factorization
 from countveil.models.priors import DirichletPrior, GammaChainPrior
 from countveil.models.priors.gamma_chain import packed
 from countveil.models.spec import axis_sizes, parse_spec
-from tests.dynamics import draw_chain, draw_theta, moderate
+from tests.dynamics import draw_chain, draw_value, moderate
 from tests.joint import FALSE_ALARM, SERIAL, draw_reports
 
 BRIEF = {
@@ -32,6 +32,7 @@ pytestmark = [pytest.mark.filterwarnings("ignore::sklearn.exceptions.Convergence
 
 SPEC = parse_spec("tk,vk->tv", names=("activity", "items"))
 CHAINS = {steady: GammaChainPrior(3.0, steady) for steady in (True, False)}
+CHAINS["season"] = GammaChainPrior(3.0, True, 4)  # the first later step is the third of the season
 
 
 def places_of_what_came(steady, seed=1, tune=20, draws=20):
@@ -44,7 +45,7 @@ def places_of_what_came(steady, seed=1, tune=20, draws=20):
     model = factorization(SPEC, sizes, {"activity": prior, "items": DirichletPrior(1.0)})
     for run in range(RUNS):
         chain = draw_chain(prior, (STEPS + LATER, K), rng)
-        x = draw_theta(chain, (STEPS + LATER, K), rng) * (chain.scale * chain.volume)[:, None]
+        x = draw_value(chain, (STEPS + LATER, K), np.ones(STEPS + LATER), rng)
         phi = rng.dirichlet(np.ones(ITEMS), K).T
         counts = rng.poisson(x @ phi.T)
         noise = draw_reports(np.zeros((STEPS, ITEMS)), np.asarray(0.4), rng)
@@ -74,12 +75,14 @@ def counts_to_come(prior, state, rng, share):
         Factor("activity", "tk", (STEPS, K), (1, K), prior), state.hypers[0][None, None]
     )
     chain = {name: values[0, 0] for name, (_, values) in reported.items()}
+    if prior.season is not None:
+        chain["season"] = chain["season"][-prior.season :]
     rates = forecasts.run_on(share * state.factors[0][-1], chain, LATER, rng) @ state.factors[1].T
     counts = rng.poisson(rates)
     return np.append(counts.sum(axis=1), counts[0, 0])
 
 
-@pytest.mark.parametrize("steady", [True, False])
+@pytest.mark.parametrize("steady", list(CHAINS))
 def test_what_comes_has_uniform_places_among_forecasts(steady, monkeypatch):
     moderate(monkeypatch)
     right, wrong = places_of_what_came(steady)
@@ -146,6 +149,15 @@ def test_activity_runs_on_by_its_transitions():
         assert (np.abs(draws[:, step - 1].mean(axis=0) - mean) < 5 * error).all()
     shapes = chain["transition"] @ last / 2.0
     assert stats.kstest(stats.gamma(shapes[0], scale=2.0).cdf(draws[:, 0, 0]), "uniform").pvalue > FALSE_ALARM
+
+
+def test_seasons_run_on_from_their_place():
+    seasons = np.array([[0.5, 1.0], [2.0, 1.0], [0.8, 3.0]])
+    chain = {"transition": np.eye(2), "volume": np.array(2.0)}
+    last = np.array([200.0, 80.0])
+    found = forecasts.run_on(last, chain | {"season": seasons}, 4, np.random.default_rng(3))
+    without = forecasts.run_on(last / seasons[2], chain, 4, np.random.default_rng(3))
+    np.testing.assert_allclose(found, without * seasons[[0, 1, 2, 0]])
 
 
 def of_bursts(dispersion):

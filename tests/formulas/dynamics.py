@@ -7,6 +7,7 @@ from numpy.polynomial import polynomial
 from scipy import integrate, special, stats
 from scipy.special import gammaln
 
+from countveil.kernels.dynamics import move_seasons
 from countveil.models.priors import DatedRowsPrior, DirichletPrior, gamma_chain
 from countveil.models.priors.dated_rows import Dated, log_mass_of_rows, packed
 from countveil.models.priors.gamma_chain import Unscaled
@@ -192,3 +193,87 @@ def expected_shares_of_rows_with_dates():
     hypers = packed(Dated(np.ones(5), x, np.ones(2), 1.0))
     same(brute, printed, rtol=1e-8)
     same(prior.shares(hypers[None, None], (2, 3))[0, 0], printed)
+
+
+PSI = np.array([[0.5, 1.5], [2.0, 0.8]])
+
+
+def seasonal(**values):
+    """A chain of two components with a season of two steps, m = 1.3 and c = 2.5."""
+    prior = gamma_chain.GammaChainPrior(1.0, True, 2)
+    chain = draw_chain(prior, (3, 2), np.random.default_rng(1))
+    known = {"transition": PI, "sizes": NU, "scale": 1.3, "seasons": PSI, "concentration": 2.5}
+    return chain._replace(**known | values)
+
+
+@formula("17.12")
+def a_chain_with_seasons():
+    """x_tk = m g_t psi_sk theta_tk,   psi_sk ~ Gamma(c, c)"""
+    chain, nothing = seasonal(), np.zeros((3, 2))
+    units = gamma_chain.units(chain, np.array([1.0, 2.0, 0.5]))
+    same(units, 1.3 * np.array([[1.0], [2.0], [0.5]]) * PSI[[0, 1, 0]])
+    rng, drawn = np.random.default_rng(2), []
+    for _ in range(500):  # without counts, from the prior
+        drawn.append(gamma_chain.draw_seasons(chain, X, nothing, nothing, rng).seasons)
+    assert stats.kstest(np.ravel(drawn), stats.gamma(2.5, scale=1 / 2.5).cdf).pvalue > 1e-4
+
+
+@formula("17.13")
+def seasons_given_theta():
+    """psi_sk | theta, n ~ Gamma(c + sum_t n_tk, c + sum_t e_tk m g_t theta_tk)"""
+    chain, rng = seasonal(), np.random.default_rng(3)
+    n, e = np.array([[3.0, 0.0], [1.0, 9.0], [5.0, 2.0]]), np.array([[0.5, 1.0], [2.0, 0.7], [1.0, 0.3]])
+    draws = np.array([gamma_chain.draw_seasons(chain, X, n, e, rng).seasons for _ in range(1000)])
+    for s, steps in enumerate(([0, 2], [1])):
+        for k in range(2):
+            law = stats.gamma(2.5 + n[steps, k].sum(), scale=1.0 / (2.5 + 1.3 * (e * X)[steps, k].sum()))
+            assert stats.kstest(draws[:, s, k], law.cdf).pvalue > 1e-4
+
+
+@formula("17.14")
+def seasons_given_the_factor():
+    """log p(log psi_sk | x) = c log psi_sk - c psi_sk + sum_tj [a_tj log theta_tj - theta_tj - lgamma(a_tj)]"""
+    value, grid = X * PSI[[0, 1, 0]] * 1.3, np.linspace(-8.0, 4.0, 1201)
+
+    def printed(log_psi):
+        psi = PSI.copy()
+        psi[1, 0] = np.exp(log_psi)
+        theta = value / 1.3 / psi[[0, 1, 0]]
+        a = np.vstack([NU, theta[:-1] @ PI.T + gamma_chain.SOURCE])
+        return 2.5 * (log_psi - psi[1, 0]) + (a * np.log(theta) - theta - gammaln(a)).sum()
+
+    def brute(log_psi):
+        psi = PSI[[0, 1, 0]].copy()
+        psi[1, 0] = np.exp(log_psi)
+        a = np.vstack([NU, (value / 1.3 / psi)[:-1] @ PI.T + gamma_chain.SOURCE])
+        jacobian = log_psi
+        return stats.gamma.logpdf(value, a, scale=1.3 * psi).sum() + (
+            stats.gamma.logpdf(np.exp(log_psi), 2.5, scale=1 / 2.5) + jacobian
+        )
+
+    same(np.diff([printed(y) for y in grid]), np.diff([brute(y) for y in grid]))
+    moves_given_the_factor()
+
+
+def moves_given_the_factor():
+    """Metropolis steps of two seasons of one component, against their joint law on a grid."""
+    x, pi, nu = np.array([[2.0], [0.7], [3.0]]), np.ones((1, 1)), np.array([1.2])
+    grid = np.linspace(-6.0, 4.0, 161)
+    psi = np.exp(np.stack(np.meshgrid(grid, grid, indexing="ij"))[[0, 1, 0]])  # (3, 161, 161)
+    theta = x[:, :, None] / psi
+    a = np.concatenate([np.full((1, 161, 161), 1.2), theta[:-1] + gamma_chain.SOURCE])
+    log_p = (a * np.log(theta) - theta - gammaln(a)).sum(axis=0)
+    log_p += 2.5 * (np.log(psi[:2]) - psi[:2]).sum(axis=0)
+    share = np.exp(log_p - log_p.max())
+    rng, drawn, seasons = np.random.default_rng(4), [], np.ones((2, 1))
+    for sweep in range(16_000):
+        theta = x / seasons[[0, 1, 0]]
+        move_seasons(theta, theta < 0.0, pi, nu, gamma_chain.SOURCE, 2.5, seasons, rng)
+        if sweep % 16 == 15:
+            drawn.append(np.log(seasons[:, 0]))
+    for s, draws in enumerate(np.transpose(drawn)):
+        law = np.cumsum(share.sum(axis=1 - s)) / share.sum()
+        assert (
+            stats.kstest(draws, lambda y, law=law: np.interp(y, grid + (grid[1] - grid[0]) / 2, law)).pvalue
+            > 1e-4
+        )

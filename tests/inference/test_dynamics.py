@@ -8,7 +8,7 @@ from countveil.data.observations import PrivatizedCounts
 from countveil.inference import augmented_gibbs, gibbs
 from countveil.inference.streams import Streams
 from countveil.models.factorization import factorization
-from countveil.models.priors import DirichletPrior, GammaChainPrior, dirichlet
+from countveil.models.priors import DirichletPrior, GammaChainPrior, dirichlet, gamma_chain
 from countveil.models.priors.gamma_chain import packed
 from countveil.models.spec import axis_sizes, parse_spec
 from tests.dynamics import draw_chain, draw_value, moderate
@@ -36,11 +36,11 @@ def moderate_priors(monkeypatch):
     monkeypatch.setattr(dirichlet, "SPREAD", 0.5)
 
 
-def model_of(spec, steady=True):
+def model_of(spec, steady=True, season=None):
     """Data of 5 steps by 4 items, or of 2 by 3 pairs by 5 steps."""
     sizes = axis_sizes(spec, {MATRIX: (T, 4), TENSOR: (2, 3, T)}[spec], {"k": K})
     priors = {name: DirichletPrior(None) for name in spec.names}
-    return factorization(spec, sizes, priors | {"activity": GammaChainPrior(1.5, steady)})
+    return factorization(spec, sizes, priors | {"activity": GammaChainPrior(1.5, steady, season)})
 
 
 def draw_state(model, rng):
@@ -136,8 +136,27 @@ def test_exposures_of_true_counts_turn_it_red(monkeypatch):
 
 
 @pytest.mark.long
-def test_true_values_rank_uniformly_among_posterior_draws():
-    model, rng, found = model_of(MATRIX), np.random.default_rng(7), []
+@pytest.mark.parametrize("season", [None, 3])
+def test_true_values_rank_uniformly_among_posterior_draws(season):
+    p = p_values_of_ranks(season)
+    assert p.min() > FALSE_ALARM / p.size
+
+
+@pytest.mark.long
+def test_ranks_show_counts_of_the_season_before(monkeypatch):
+    right = gamma_chain.draw_seasons
+
+    def wrong(chain, theta, count, exposure, rng):
+        return right(chain, theta, np.roll(count, 1, axis=0), exposure, rng)
+
+    monkeypatch.setattr(gamma_chain, "draw_seasons", wrong)
+    p = p_values_of_ranks(3)
+    assert p.min() < FALSE_ALARM / p.size
+
+
+def p_values_of_ranks(season):
+    """Of the ranks of true quantities among draws, each of many data sets."""
+    model, rng, found = model_of(MATRIX, season=season), np.random.default_rng(7), []
     for run in range(RUNS):
         truth = draw_state(model, rng)
         observations, _ = observe(model, rates_of(model, truth), True, rng)
@@ -148,8 +167,7 @@ def test_true_values_rank_uniformly_among_posterior_draws():
             if sweep > TUNE and (sweep - TUNE) % THIN == 0:
                 kept.append(quantities(model, state))
         found.append((np.array(kept) < quantities(model, truth)).sum(axis=0))
-    p = rank_p_values(np.array(found), DRAWS)
-    assert p.min() > FALSE_ALARM / p.size
+    return rank_p_values(np.array(found), DRAWS)
 
 
 def quantities(model, state):
@@ -157,7 +175,8 @@ def quantities(model, state):
     rates = rates_of(model, state)
     chain = model.factors[0].prior.chain_of(state.hypers[0], (T, K))
     found = [rates[0].sum(), rates[2].sum(), rates[4, 0], rates.sum(), rates.max()]
-    return [*found, np.trace(chain.transition), chain.sizes.sum()]
+    found += [np.trace(chain.transition), chain.sizes.sum()]
+    return found if chain.seasons is None else [*found, *chain.seasons.sum(axis=1), chain.concentration]
 
 
 def test_a_seed_gives_the_same_chain():

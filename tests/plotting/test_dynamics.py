@@ -40,6 +40,17 @@ def test_lines_and_bands_are_those_of_the_table(fit):
     assert len(plotting.activity(fit).get_lines()) == 3
 
 
+def test_seasons_are_those_of_the_table():
+    data = cv.PrivatizedCounts(COUNTS, 0.3)
+    fit = cv.DynamicModel(2, season=4, **QUICK).fit(data)
+    ax, table = plotting.seasons(fit, which=[1]), fit.seasons()
+    rows = table[table["component"] == 1]
+    np.testing.assert_allclose(ax.get_lines()[0].get_ydata(), rows["factor"])
+    assert [each.get_text() for each in ax.get_xticklabels()] == ["1", "2", "3", "4"]
+    assert "factor of the season" in ax.get_ylabel()
+    assert len(bands(ax)) == 1
+
+
 def test_a_naive_fit_has_no_bands():
     ax = plotting.activity(cv.DynamicModel(2, **QUICK).fit(cv.NaiveCounts(COUNTS)))
     assert not bands(ax)
@@ -49,6 +60,10 @@ def test_a_naive_fit_has_no_bands():
 def test_what_has_no_time_or_is_unknown_is_refused(fit, tensor_fit):
     with pytest.raises(TypeError, match="fit must be a DynamicModel, got TensorModel"):
         plotting.activity(tensor_fit)
+    with pytest.raises(TypeError, match="fit must be a DynamicModel, got TensorModel"):
+        plotting.seasons(tensor_fit)
+    with pytest.raises(ValueError, match="season must be given"):
+        plotting.seasons(fit)
     with pytest.raises(ValueError, match="which must be numbers from 0 to 2, got"):
         plotting.activity(fit, which=[7])
     with pytest.raises(ValueError, match="interval"):

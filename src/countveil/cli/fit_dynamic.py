@@ -58,6 +58,13 @@ def fit_dynamic(
             "--volumes", help="Let the total of each time step vary independently of its neighbours."
         ),
     ] = False,
+    season: Annotated[
+        str | None,
+        typer.Option(
+            help='Number of steps after which a season begins again, such as 12 for months, or "auto" to find it in '
+            "dates [default: no season]."
+        ),
+    ] = None,
     day_first: DayFirst = None,
     background: Annotated[
         bool,
@@ -97,7 +104,7 @@ def fit_dynamic(
         several = shape is not None or (names is not None and len(names) > 2)
         given = folded(data, shape) if several else data
     steps: dict[str, Any] = {"modes": names, "time": axis, "steady": not volumes}
-    steps["day_first"] = day_first
+    steps |= {"day_first": day_first, "season": None if season is None else number_or_auto("season", season)}
     model = DynamicModel(number, **steps, background=background, **sampling.arguments())
     given, note = model.in_time(given)
     if note:
@@ -105,9 +112,11 @@ def fit_dynamic(
     fit_to(model, given, saving)
     print_parts(model, members)
     print_stays(model)
+    print_seasons(model)
     print_trend(model)
     print_totals(model)
-    return {**finish(model, output, members), "trend": model.trend, "transitions": model.transitions}
+    found = {**finish(model, output, members), "trend": model.trend, "transitions": model.transitions}
+    return found if model.season_ is None else {**found, "seasons": model.seasons}
 
 
 def waves_of(
@@ -170,3 +179,20 @@ def print_stays(model: "DynamicModel") -> None:
         between = f" ({row.lower:.0%} to {row.upper:.0%})" if "lower" in own else ""
         stays.append(f"{plain(str(row.component))}: {row.share:.0%}{between}")
     say(f"Activity that stays in its component from one step to the next: {', '.join(stays)}.")
+
+
+def print_seasons(model: "DynamicModel") -> None:
+    """In which step of a season each component is largest and smallest, if there are seasons."""
+    if model.season_ is None:
+        return
+    table, parts = model.seasons(), []
+    for number, rows in table.groupby("component", sort=False):
+        ends = rows.loc[[rows["factor"].idxmax(), rows["factor"].idxmin()]]
+        most, least = (f"{row.season} ({row.factor:.2f}{between(row)})" for row in ends.itertuples())
+        parts.append(f"{plain(str(number))}: {most}, {least}")
+    say(f"Highest and lowest of {model.season_} seasons (mean 1): {'; '.join(parts)}.")
+
+
+def between(row: Any) -> str:
+    """The interval of a factor in words, if it has one."""
+    return f", {row.lower:.2f} to {row.upper:.2f}" if hasattr(row, "lower") else ""

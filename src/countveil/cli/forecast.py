@@ -1,13 +1,17 @@
 """``countveil forecast``: the time steps after those of a fit, as a table."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from countveil.cli.options import Force
 from countveil.cli.output import check_ending, check_free, plain_errors, say
+from countveil.cli.releases import loaded
 from countveil.cli.results import Result, with_result
+
+if TYPE_CHECKING:
+    from countveil.fit.forecast_checks import ForecastCheck
 
 
 @plain_errors
@@ -25,6 +29,15 @@ def forecast(
             help="Seed of the random numbers: the same seed gives the same result [default: the seed of the fit].",
         ),
     ] = None,
+    check: Annotated[
+        int | None,
+        typer.Option(
+            min=2,
+            help="Forecast this many of the last steps from those before them, and compare with the last value, the "
+            "same step of the last season and the mean of three. Fits the model that many times; needs --release.",
+        ),
+    ] = None,
+    release: Annotated[Path | None, typer.Option(help="The release that was fitted, for --check.")] = None,
     force: Force = False,
 ) -> Result:
     """Forecast the true counts of the next time steps: mean, median and interval of each cell.
@@ -34,7 +47,9 @@ def forecast(
     Example: `countveil forecast months.nc -o next.csv --steps 3`
     """
     check_ending(output, ".csv")
-    check_free(output, force, fit)
+    check_free(output, force, fit, release)
+    if (check is None) != (release is None):
+        raise ValueError("check must come with the release that was fitted: --check 12 --release months.npz")
     from countveil.common import fit_files
 
     fit_files.check(fit)  # before the models are imported
@@ -47,8 +62,32 @@ def forecast(
     rng = None if seed is None else np.random.default_rng(seed)
     found = model.forecast(steps, rng, draws=draws)
     table = found.table(interval)
+    result: Result = {"output": str(output), "forecast": table}
+    if check is not None and release is not None:
+        from countveil.report.loading import observed
+
+        checked = model.check_forecasts(observed(model, loaded(release)), check, draws=draws)
+        print_check(checked)
+        result |= {"check": checked.table, "verdict": checked.verdict}
     write_csv(table, output)
     if model.why_no_intervals:
         say(f"No intervals: {model.why_no_intervals}.")
     say(f"Wrote {output}: {len(table):,} cells in {steps} time steps.")
-    return {"output": str(output), "forecast": table}
+    return result
+
+
+def print_check(check: "ForecastCheck") -> None:
+    """Errors of all forecasts, and which to use."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from countveil.common.console import console
+
+    title = f"One step ahead, {check.steps} steps: root mean squared error of single counts"
+    table = Table(title=Text(title), title_justify="left", header_style="")
+    table.add_column("forecast")
+    table.add_column("error", justify="right")
+    for row in check.table.to_dict("records"):
+        table.add_row(row["forecast"], f"{row['error']:.3g}" if row["error"] == row["error"] else "about 0")
+    console().print(table)
+    say(check.verdict)

@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Unpack
 
 import numpy as np
 import pandas as pd
+from sklearn.base import clone
 
 from countveil.data.date_labels import (
     SHOWN,
@@ -19,10 +20,12 @@ from countveil.data.date_labels import (
 from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator, Given
 from countveil.fit.component_tables import Chain, component_counts, mixture, shares_of, tails
-from countveil.fit.forecasts import Forecast, simulated
+from countveil.fit.forecast_checks import ForecastCheck, compared, fitted_quietly
+from countveil.fit.forecasts import Forecast, check_parameters, middle_of_step, simulated
 from countveil.fit.options import Options
 from countveil.fit.parameters import Flag, WholeOrAuto, check_flag, check_integer, check_interval
 from countveil.fit.reading import as_calibrated
+from countveil.fit.seasons import AUTO, SHORTEST, Season, named_seasons, season_of
 from countveil.inference.matching import places, unweighted
 from countveil.inference.methods import METHODS
 from countveil.models.factorization import Factorization, factorization
@@ -34,7 +37,7 @@ AXES = "abcdefghij"
 ACTIVITY = "activity"  # the factor over time
 BACKGROUND = 1.0  # concentration of the component that is spread over all things
 UNDATED = "Time steps are in the order of the data, because their labels are not dates"
-REPORTED = ("transition", "importance", "volume", "usual_volume", "steadiness")
+REPORTED = ("transition", "importance", "volume", "usual_volume", "steadiness", "season")
 TAKEN = ("component", f"{PREVIOUS}component", ACTIVITY, *REPORTED)
 
 
@@ -53,6 +56,9 @@ class DynamicModel(FactorizationEstimator):
         time: the axis of time, by its name among modes or its number; None is the one called "time", or the first.
         steady: whether all steps have the same volume; if not, each has one of its own, independent of its neighbours.
         day_first: whether dates such as 1/2/2020 begin with the day; None if the labels show it.
+        season: after how many steps the year, or another cycle, begins again: 12 for months. Each component then has a
+            factor for each step of the season, whose mean is about one. "auto" finds it in dates: 7 days, or the weeks
+            (52), months or quarters of a year.
         background: whether one of the components is spread over all things, and takes what belongs to no other, as
             where counts come that were never seen before. It is one of the ``n_components``, and number 0 of them.
         **options: what every model takes; the reference and ``help`` list it. ``prior_shape`` is the concentration of
@@ -62,7 +68,8 @@ class DynamicModel(FactorizationEstimator):
         posterior: "activity" with dims (time, component), the components' expected counts in each step; one variable
             per other mode, "factor_<mode>"; "transition" (component, previous_component), whose columns sum to one;
             "importance" (component), which is small for components that the data do not need; "volume", which is over
-            time where the model is not steady, beside "usual_volume" and "steadiness".
+            time where the model is not steady, beside "usual_volume" and "steadiness"; with a season, "season" (time,
+            component), its factor in each step, by which the activity is multiplied.
     """
 
     sized_by: ClassVar[tuple[str, str] | None] = "n_components", "k"
@@ -75,6 +82,7 @@ class DynamicModel(FactorizationEstimator):
         time: str | int | None = None,
         steady: Annotated[bool, Flag()] = True,
         day_first: bool | None = None,
+        season: Annotated[int | str | None, Season()] = None,
         background: Annotated[bool, Flag()] = False,
         **options: Unpack[Options],
     ) -> None:
@@ -104,6 +112,8 @@ class DynamicModel(FactorizationEstimator):
         data, note = self.in_time(X)
         if note and not note.startswith(UNDATED):  # which is usual, as for waves: only commands print it
             warnings.warn(note, stacklevel=3)
+        axis = self._time(len(data.mode_shape))
+        self._season = season_of(self.season, data.labels[axis], self.day_first)
         given = super()._given(data)
         if not ((given.first.prior_scale_d == 1.0).all() and (given.first.prior_scale_v == 1.0).all()):
             raise ValueError(
@@ -214,9 +224,32 @@ class DynamicModel(FactorizationEstimator):
         others: Prior = DirichletPrior(float(self.prior_shape) if known else None, background)
         time = spec.factor_axes[spec.names.index(ACTIVITY)][0]
         cells = float(np.prod([sizes[a] for a in spec.output if a != time]))
-        chain = GammaChainPrior(max(mean_count, 1e-8) * cells / sizes["k"], self.steady)
+        mean = max(mean_count, 1e-8) * cells / sizes["k"]
+        chain = GammaChainPrior(mean, self.steady, self._season_steps(sizes[time]))
         priors = {name: chain if name == ACTIVITY else others for name in spec.names}
         return factorization(spec, sizes, priors, likelihood=self._likelihood())
+
+    def _season_steps(self, n_steps: int) -> int | None:
+        """The steps of a season: as it was given, or found in the data of a fit, or in its file; raises ValueError."""
+        found = self.season
+        if found == AUTO:
+            found = self._season if hasattr(self, "_season") else self.season_
+        if found is None:
+            return None
+        check_integer("season", found, SHORTEST)
+        if found > n_steps:
+            raise ValueError(
+                f"season must be at most the number of time steps, {n_steps}, got {found}: season=None (leave out "
+                "--season), or a shorter one"
+            )
+        return int(found)
+
+    @property
+    def season_(self) -> int | None:
+        """How many steps the fit's season has; None without one."""
+        prior = self.model_.factors[self.model_.spec.names.index(ACTIVITY)].prior
+        assert isinstance(prior, GammaChainPrior)
+        return prior.season
 
     @property
     def time_axis(self) -> str:
@@ -311,6 +344,32 @@ class DynamicModel(FactorizationEstimator):
         table = pd.DataFrame(rows, columns=columns)
         return as_calibrated(table, self.why_no_intervals, uncalibrated)
 
+    def seasons(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
+        """What each component's activity is multiplied by in each step of the season, with equal-tailed intervals.
+
+        Factors of a component have mean one. Columns: component, season, factor, lower, upper. Steps of the season are
+        Jan to Dec, Q1 to Q4 or Mon to Sun, as dates show them, or else numbers from 1, which is the first step. Where
+        intervals are not calibrated: as in ``members``.
+
+        Raises:
+            ValueError: a fit without a season.
+        """
+        check_interval(interval)
+        n_seasons = self.season_
+        if n_seasons is None:
+            raise ValueError("season must be given to the model for a table of seasons, got None")
+        draws = self.posterior["posterior"]["season"].to_numpy()[:, :, :n_seasons]
+        draws = draws / draws.mean(axis=2, keepdims=True)
+        names, order = named_seasons(self.axes[self.time_axis].tolist(), n_seasons, self.day_first)
+        kept, tables = places(self.weights_, [draws.shape[1]] * draws.shape[0]), []
+        for number, one in self._own(self.model_.spec.latent):
+            values = [draws[c, kept[c], :, k] for c, k in zip(one.chains, one.components, strict=True)]
+            several = np.concatenate(values)[:, order]
+            lower, upper = np.quantile(several, tails(interval), axis=0)
+            columns = {"component": number, "season": names, "factor": several.mean(axis=0)}
+            tables.append(pd.DataFrame(columns | {"lower": lower, "upper": upper}))
+        return as_calibrated(pd.concat(tables, ignore_index=True), self.why_no_intervals, uncalibrated)
+
     def forecast(self, steps: int, rng: np.random.Generator | None = None, *, draws: int = 500) -> Forecast:
         """The time steps after those of the data: the chain run on from draws of the posterior, and counts from it.
 
@@ -333,6 +392,47 @@ class DynamicModel(FactorizationEstimator):
             raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
         found = simulated(self._fitted(), ACTIVITY, steps, draws, rng, self.day_first)
         return Forecast(*found, self.time_axis, self.why_no_intervals)
+
+    def check_forecasts(self, X: Any, steps: int = 12, *, draws: int = 500) -> ForecastCheck:
+        """Whether forecasts are better than rules of thumb: the last steps, each forecast from the reports before it.
+
+        The model is fitted anew for each step, with its own settings. Rules are the last value, the same step of the
+        last season (where the fit has one, or dates show one) and the mean of the last three. Only reports are needed:
+        noise adds the same to the squared error of all forecasts.
+
+        Args:
+            X: the data that were fitted.
+            steps: how many of the last steps to forecast, from 2 on.
+            draws: of the posterior for each forecast, at most.
+
+        Raises:
+            ValueError: other data; too many steps; reports without an unbiased estimate of their count, or with
+                exposures or totals; a likelihood whose parameters vary along time.
+        """
+        check_integer("check", steps, 2)
+        check_integer("draws", draws, 1)
+        data, time = self.own_data("X", X), self.time_axis
+        _, model, layout = self._fitted()
+        check_parameters(model, next(a for a, dim in layout.dims.items() if dim == time))
+        if data.exposure is not None or data.totals is not None:
+            raise ValueError("X must have no exposure by cell and no totals to check forecasts, got some")
+        names = [str(name) for name in self.axes[time]]
+        n_seasons = self.season_
+        if n_seasons is None:
+            try:
+                n_seasons = season_of(AUTO, names, self.day_first)
+            except ValueError:  # labels that show no season
+                n_seasons = None
+        axis = list(self.axes).index(time)
+        if n_seasons is not None and len(names) - steps < n_seasons and self.season is None:
+            n_seasons = None
+        again = clone(self).set_params(**self.own_size(), season=self.season_, seed=self.seed_, start="auto")
+        rng = np.random.default_rng([self.seed_, steps])
+
+        def forecast(known: Observations, step: int) -> tuple[np.ndarray, np.ndarray]:
+            return middle_of_step(fitted_quietly(again, known)._fitted(), ACTIVITY, step, draws, rng)
+
+        return compared(data, axis, steps, n_seasons, forecast)
 
 
 def has_dates(labels: Sequence[str]) -> bool:

@@ -1,5 +1,6 @@
 """Forecasts of a dynamic model: its chain run on, counts drawn from it, and what they say of each cell."""
 
+from collections.abc import Callable
 from math import prod
 from typing import Any, NamedTuple
 
@@ -16,7 +17,7 @@ from countveil.inference import posterior as posteriors
 from countveil.laws.counts import Likelihood, Parameters
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
-from countveil.models.priors.gamma_chain import SOURCE
+from countveil.models.priors.gamma_chain import SOURCE, GammaChainPrior
 
 BYTES_PER_CELL = 32  # of a draw: its rate, its count, and both again while they are made
 
@@ -105,22 +106,14 @@ def simulated(
     names[layout.dims[time]] = posteriors.labels_or_numbers(
         continued(list(names[layout.dims[time]]), steps, day_first), steps
     )
-    chosen, chains = set(kept.tolist()), chain_draws(tree)
-    rates, counts = np.empty((len(kept), *shape)), np.empty((len(kept), *shape), dtype=np.int64)
-    draws = zip(
-        posteriors.factor_draws(tree, model, layout), posteriors.parameter_draws(tree, model), strict=False
-    )
-    spreads: list[Parameters] = []
-    for s, (factors, parameters) in enumerate(draws):
-        if s not in chosen:
-            continue
-        own = {name: values[s] for name, values in chains.items()}
-        factors[f] = run_on(factors[f][-1], own, steps, rng)
-        parts = np.einsum(model.spec.text, *factors, optimize="greedy")
-        spread = over_cells(model, parameters)
-        rates[len(spreads)] = model.likelihood.mean(parts, spread)
-        counts[len(spreads)] = model.likelihood.sample(parts, rng, spread)
-        spreads.append(spread)
+    prior = model.factors[f].prior
+    assert isinstance(prior, GammaChainPrior)
+    chains = chain_draws(tree, prior.season)
+
+    def later(activity: np.ndarray, s: int) -> np.ndarray:
+        return run_on(activity[-1], {name: values[s] for name, values in chains.items()}, steps, rng)
+
+    rates, counts, spreads = drawn(fitted, f, later, kept, shape, rng)
     dims = ("draw", *names)
     coords: dict[str, Any] = {"draw": kept} | names
     return (
@@ -131,18 +124,75 @@ def simulated(
     )
 
 
-def chain_draws(tree: xr.DataTree) -> dict[str, np.ndarray]:
-    """Every draw of the chain's hyperparameters that forecasts need."""
+def drawn(
+    fitted: tuple[xr.DataTree, Factorization, Layout],
+    f: int,
+    activity: Callable[[np.ndarray, int], np.ndarray],
+    kept: np.ndarray,
+    shape: tuple[int, ...],
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray, list[Parameters]]:
+    """(rates, counts, parameters) of draws ``kept``; ``activity`` gives other steps for those of factor f in a draw."""
+    tree, model, layout = fitted
+    chosen = set(kept.tolist())
+    spreads: list[Parameters] = []
+    rates, counts = np.empty((len(kept), *shape)), np.empty((len(kept), *shape), dtype=np.int64)
+    draws = zip(
+        posteriors.factor_draws(tree, model, layout), posteriors.parameter_draws(tree, model), strict=False
+    )
+    for s, (factors, parameters) in enumerate(draws):
+        if s not in chosen:
+            continue
+        factors[f] = activity(factors[f], s)
+        parts = np.einsum(model.spec.text, *factors, optimize="greedy")
+        spread = over_cells(model, parameters)
+        rates[len(spreads)] = model.likelihood.mean(parts, spread)
+        counts[len(spreads)] = model.likelihood.sample(parts, rng, spread)
+        spreads.append(spread)
+    return rates, counts, spreads
+
+
+def middle_of_step(
+    fitted: tuple[xr.DataTree, Factorization, Layout],
+    factor: str,
+    step: int,
+    most: int,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    """The median of each count of a step of the data that was masked, and its mean, over the data's other axes."""
+    tree, model, _ = fitted
+    f = model.spec.names.index(factor)
+    time = model.factors[f].axes[0]
+    kept = posteriors.evenly(posteriors.n_draws(tree), most)
+    sizes = model.rows.sizes | model.columns.sizes
+    shape = tuple(1 if a == time else sizes[a] for a in model.spec.output)
+    check_room(len(kept) * prod(shape))
+    rates, counts, _ = drawn(fitted, f, lambda activity, _: activity[step : step + 1], kept, shape, rng)
+    place = model.spec.output.index(time)
+    median = np.quantile(counts, 0.5, axis=0, method="inverted_cdf")
+    return median.squeeze(place), rates.mean(axis=0).squeeze(place)
+
+
+def chain_draws(tree: xr.DataTree, n_seasons: int | None) -> dict[str, np.ndarray]:
+    """Every draw of the chain's hyperparameters that forecasts need; of seasons, those of the last ``n_seasons``."""
     names = [
         name for name in ("transition", "volume", "usual_volume", "steadiness") if name in tree["posterior"]
     ]
-    return {name: posteriors.flat_draws(tree, name) for name in names}
+    found = {name: posteriors.flat_draws(tree, name) for name in names}
+    if n_seasons is None:
+        return found
+    return found | {"season": posteriors.flat_draws(tree, "season")[:, -n_seasons:]}
 
 
 def run_on(
     last: np.ndarray, chain: dict[str, np.ndarray], steps: int, rng: np.random.Generator
 ) -> np.ndarray:
-    """(steps, K) activity after the last step's (K,), by (17.1)."""
+    """(steps, K) activity after the last step's (K,), by (17.1) and (17.12); ``season`` is that of the last S steps."""
+    if "season" in chain:
+        seasons = chain["season"]
+        without = {name: values for name, values in chain.items() if name != "season"}
+        found = run_on(last / seasons[-1], without, steps, rng)
+        return found * seasons[np.arange(steps) % len(seasons)]
     volume, found = np.ravel(chain["volume"]), np.empty((steps, last.size))
     theta, later = last / volume[-1], np.full(steps, volume[-1])
     if "steadiness" in chain:

@@ -96,6 +96,8 @@ def check_chain(rule: str, prior: GammaChainPrior, wanted: Prior) -> None:
     assert isinstance(wanted, GammaChainPrior)
     if prior.steady is not wanted.steady:
         raise ValueError(f"{rule}, with steady={wanted.steady}, got another")
+    if prior.season != wanted.season:
+        raise ValueError(f"{rule}, with season={wanted.season}, got {prior.season!r:.40}")
     if not 0.0 < prior.mean < np.inf:
         raise ValueError(f"{rule}, with a positive mean, got {prior.mean}")
 

@@ -7,10 +7,16 @@ tables with theta integrated out, and the pass forwards draws theta (Schein, Zho
 17). A number of tables, CRT(n, r), is the sum over i < n of Bernoulli(r / (r + i)).
 """
 
+import math
+
+import numpy as np
+
 from countveil.kernels.compiled import kernel
 from countveil.kernels.gamma import SMALLEST, sample_gamma
-from countveil.kernels.generator import binomial
+from countveil.kernels.generator import binomial, standard_exponential, standard_normal
 from countveil.kernels.negative_binomial import draw_bursts
+
+LEAST_STEP, MOST_STEP = 0.03, 3.0  # of a season's logarithm, whatever the state
 
 
 @kernel
@@ -67,3 +73,56 @@ def seat(customers_n, concentration_n, rng, tables_n):
     """Fill tables_n with CRT(customers, concentration), one by one."""
     for i in range(customers_n.size):
         tables_n[i] = draw_bursts(int(customers_n[i]), max(concentration_n[i], SMALLEST), rng)
+
+
+@kernel
+def move_seasons(theta_tk, cut_tk, pi_kk, nu_k, source, concentration, season_sk, rng):
+    """Metropolis steps of every season given x_tk, which is theta_tk times its season and what is known.
+
+    Where psi_sk is multiplied by a number, theta_tk of all its steps is divided by it, so that the chain decides alone.
+    Changes theta_tk and season_sk in place; entries that were ``cut`` stand for all below (mathematics, 17.14).
+    """
+    n_steps, n_components = theta_tk.shape
+    n_seasons = season_sk.shape[0]
+    shape_tk, lgamma_tk = np.empty(theta_tk.shape), np.empty(theta_tk.shape)
+    shape_tk[0] = nu_k
+    for t in range(1, n_steps):
+        for k in range(n_components):
+            shape_tk[t, k] = source
+            for j in range(n_components):
+                shape_tk[t, k] += pi_kk[k, j] * theta_tk[t - 1, j]
+            lgamma_tk[t, k] = math.lgamma(shape_tk[t, k])
+    log_tk = np.log(theta_tk)
+    for s in range(n_seasons):
+        for k in range(n_components):
+            between = math.log(LEAST_STEP) + rng.random() * math.log(MOST_STEP / LEAST_STEP)
+            step = math.exp(between) * standard_normal(rng)
+            now, less = season_sk[s, k], math.exp(-step)
+            # Gamma(c, c) of psi, by its logarithm
+            change = concentration * (step - now * (math.exp(step) - 1.0))
+            for t in range(s, n_steps, n_seasons):
+                moved = theta_tk[t, k] * (less - 1.0)
+                change -= shape_tk[t, k] * step
+                if not cut_tk[t, k]:
+                    change -= moved
+                if t + 1 == n_steps:
+                    continue
+                for j in range(n_components):
+                    a = shape_tk[t + 1, j]
+                    b = max(a + pi_kk[j, k] * moved, source)
+                    if a == b:
+                        continue
+                    change += (b - a) * log_tk[t + 1, j] - math.lgamma(b) + lgamma_tk[t + 1, j]
+                    if cut_tk[t + 1, j]:
+                        change -= math.log(b / a)
+            if not change > -standard_exponential(rng):
+                continue
+            season_sk[s, k] = now * math.exp(step)
+            for t in range(s, n_steps, n_seasons):
+                moved = theta_tk[t, k] * (less - 1.0)
+                theta_tk[t, k] += moved
+                log_tk[t, k] -= step
+                if t + 1 < n_steps:
+                    for j in range(n_components):
+                        shape_tk[t + 1, j] = max(shape_tk[t + 1, j] + pi_kk[j, k] * moved, source)
+                        lgamma_tk[t + 1, j] = math.lgamma(shape_tk[t + 1, j])

@@ -2,7 +2,7 @@
 
 from countveil.plotting.compare import compare, differences
 from countveil.plotting.curves import privacy_utility
-from countveil.plotting.dynamics import activity, forecast, prevalence_over, transitions
+from countveil.plotting.dynamics import activity, forecast, prevalence_over, seasons, transitions
 from countveil.plotting.effects import effects, expected_prevalence
 from countveil.plotting.factors import correlations, prevalence, topics
 from countveil.plotting.networks import block_matrix, network
@@ -21,6 +21,7 @@ __all__ = [
     "prevalence",
     "prevalence_over",
     "privacy_utility",
+    "seasons",
     "topics",
     "trace",
     "transitions",

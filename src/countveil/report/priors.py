@@ -72,7 +72,11 @@ def words_of(fit: FactorizationEstimator, factor: Factor) -> tuple[str, str]:
         return f"{said}, with a learned rate for each row (mathematics, section 17).", ""
     if isinstance(prior, GammaChainPrior):
         steady = "" if prior.steady else ", and every step has a volume of its own"
-        return f"A gamma chain: each step depends on the step before{steady} (mathematics, section 17).", ""
+        season = "" if prior.season is None else f", times a gamma factor for each of {prior.season} seasons"
+        return (
+            f"A gamma chain: each step depends on the step before{steady}{season} (mathematics, section 17).",
+            "",
+        )
     return f"Of kind {prior.kind}.", learned(fit, factor)
 
 

@@ -11,7 +11,11 @@ from tests.dynamics import draw_chain, draw_value, moderate
 from tests.joint import FALSE_ALARM
 
 SHAPE = 4, 3
-PRIORS = {"steady": GammaChainPrior(1.5, True), "not steady": GammaChainPrior(1.5, False)}
+PRIORS = {
+    "steady": GammaChainPrior(1.5, True),
+    "not steady": GammaChainPrior(1.5, False),
+    "season": GammaChainPrior(1.5, True, 3),
+}
 EXPOSURE = np.array([[1.0, 0.7, 0.4], [2.0, 0.5, 0.3], [0.0, 0.0, 0.0], [0.6, 0.6, 1.5]])
 SCALE = np.array([[1.0], [0.5], [2.0], [1.0]])  # reciprocals of known offsets
 OFFSET = 1.0 / SCALE[:, 0]
@@ -37,6 +41,11 @@ def statistics(prior, hypers, value, count):
         volume = np.log(np.maximum(chain.volume, 1e-3))
         found += [*volume, (volume**2).mean(), np.log(chain.steadiness), np.log(chain.steadiness) ** 2]
         found += [volume @ total, np.log(chain.steadiness) * (volume**2).mean()]
+    if prior.season is not None:
+        seasons, log_c = np.log(np.maximum(chain.seasons, 1e-3)), np.log(chain.concentration)
+        found += [*seasons.ravel(), (seasons**2).mean(), log_c, log_c**2, log_c * (seasons**2).mean()]
+        found += [*(seasons * log_x[:3]).mean(axis=1), *(seasons * seen[:3]).mean(axis=1)]
+        found += [seasons.mean() * np.log(chain.scale), (seasons[0] * log_x[3]).mean()]
     return found
 
 
@@ -146,9 +155,73 @@ def test_volumes_with_the_wrong_steadiness_turn_the_joint_law_red(monkeypatch):
     assert np.abs(z).max() > most(z)
 
 
-def test_a_draw_alone_leaves_hyperparameters_as_they_are(monkeypatch):
+def counts_of_the_season_before(monkeypatch):
+    right = gamma_chain.draw_seasons
+
+    def wrong(chain, theta, count, exposure, rng):
+        return right(chain, theta, np.roll(count, 1, axis=0), exposure, rng)
+
+    monkeypatch.setattr(gamma_chain, "draw_seasons", wrong)
+
+
+@pytest.mark.long
+def test_the_joint_law_shows_counts_of_the_season_before(monkeypatch):
     moderate(monkeypatch)
-    prior, rng, ranks = PRIORS["steady"], np.random.default_rng(3), []
+    counts_of_the_season_before(monkeypatch)
+    z = z_scores(PRIORS["season"], restarts=80)
+    assert np.abs(z).max() > most(z)
+
+
+def z_scores_of_moves(restarts=400, moves=20):
+    """Differences of statistics of seasons and x after some moves of seasons given x from those of the prior."""
+    prior, rng, differences = PRIORS["season"], np.random.default_rng(9), []
+    cut = np.zeros(SHAPE, dtype=bool)
+    for _ in range(restarts):
+        chain = draw_chain(prior, SHAPE, rng)._replace(concentration=4.0)
+        chain = chain._replace(seasons=rng.gamma(4.0, 0.25, chain.seasons.shape))
+        value = draw_value(chain, SHAPE, OFFSET, rng)
+        log_x, before = np.log(np.maximum(value[:3], 1e-3)), np.log(chain.seasons)
+        for _ in range(moves):
+            chain = gamma_chain.draw_seasons_given_value(chain, value, cut, OFFSET, rng)
+        after = np.log(chain.seasons)
+        each = [after - before, after**2 - before**2, (after - before) * log_x]
+        differences.append(np.concatenate([np.ravel(one) for one in each]))
+    d = np.array(differences)
+    return d.mean(axis=0) / (d.std(axis=0, ddof=1) / np.sqrt(restarts))
+
+
+def shapes_of_other_components(monkeypatch):
+    right = gamma_chain.move_seasons
+
+    def wrong(theta, cut, pi, *others):
+        right(theta, cut, np.roll(pi, 1, axis=0), *others)
+
+    monkeypatch.setattr(gamma_chain, "move_seasons", wrong)
+
+
+def seasons_without_their_prior(monkeypatch):
+    right = gamma_chain.move_seasons
+    monkeypatch.setattr(gamma_chain, "move_seasons", lambda *given: right(*given[:5], 0.0, *given[6:]))
+
+
+def test_moves_of_seasons_leave_their_law_as_it_is(monkeypatch):
+    moderate(monkeypatch)
+    z = z_scores_of_moves()
+    assert np.abs(z).max() < most(z)
+
+
+@pytest.mark.parametrize("plant", [shapes_of_other_components, seasons_without_their_prior])
+def test_moves_of_seasons_show_a_planted_fault(plant, monkeypatch):
+    moderate(monkeypatch)
+    plant(monkeypatch)
+    z = z_scores_of_moves()
+    assert np.abs(z).max() > most(z)
+
+
+@pytest.mark.parametrize("name", ["steady", "season"])
+def test_a_draw_alone_leaves_hyperparameters_as_they_are(name, monkeypatch):
+    moderate(monkeypatch)
+    prior, rng, ranks = PRIORS[name], np.random.default_rng(3), []
     hypers = packed(draw_chain(prior, SHAPE, rng))
     chain = prior.chain_of(hypers, SHAPE)
     for _ in range(300):  # of values with one law, before and after
@@ -167,7 +240,9 @@ def test_hyperparameters_by_name_are_those_that_were_packed():
     for prior in PRIORS.values():
         chain = draw_chain(prior, SHAPE, rng)
         for one, other in zip(chain, prior.chain_of(packed(chain), SHAPE), strict=True):
-            np.testing.assert_array_equal(one, other)
+            assert (one is None) == (other is None)
+            if one is not None:
+                np.testing.assert_array_equal(one, other)
 
 
 def test_a_chain_starts_at_its_scale_with_components_that_stay():
@@ -195,13 +270,16 @@ def test_hyperparameters_are_reported_by_name_and_axis():
         found = prior.reported(factor_of(prior), np.array([[packed(chain) for chain in chains]]))
         axes = {name: each for name, (each, _) in found.items()}
         wanted = {"transition": (1, 1), "importance": (1,), "volume": () if prior.steady else (0,)}
-        assert axes == wanted | ({} if prior.steady else {"usual_volume": (), "steadiness": ()})
+        wanted |= {} if prior.steady else {"usual_volume": (), "steadiness": ()}
+        assert axes == wanted | ({} if prior.season is None else {"season": (0, 1)})
         for s, chain in enumerate(chains):
             np.testing.assert_array_equal(found["transition"][1][0, s], chain.transition)
             np.testing.assert_array_equal(found["importance"][1][0, s], chain.sizes)
             np.testing.assert_allclose(found["volume"][1][0, s], np.squeeze(chain.scale * chain.volume))
             if not prior.steady:
                 assert found["steadiness"][1][0, s] == chain.steadiness
+            if prior.season is not None:
+                np.testing.assert_array_equal(found["season"][1][0, s], chain.seasons[[0, 1, 2, 0]])
 
 
 def test_facts_come_back():
@@ -239,3 +317,26 @@ def test_the_scale_is_told_which_entries_were_cut(monkeypatch):
     assert cut.any()
     assert not cut.all()
     assert x[~cut].min() > x[cut].max()
+
+
+BEFORE = {  # by the version that had no seasons
+    "steady": [
+        2.458285306891938, 0.22512395051198106, 5.2596505440666705, 34.532693020689834, 16.140360643249053,
+        0.43975249615829615,
+    ],
+    "not steady": [
+        3.67027425275799, 2.896057076734873, 15.185683213040821, 38.1940733424496, 20.044122907996954,
+        0.46265764374302243,
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_without_seasons_draws_are_those_of_the_published_model(name):
+    prior, rng = PRIORS[name], np.random.default_rng(8)
+    value, hypers = np.ones(SHAPE), prior.start(factor_of(prior))
+    count = np.array([[3.0, 0.0, 7.0], [1.0, 2.0, 0.0], [0.0, 0.0, 0.0], [4.0, 1.0, 9.0]])
+    for _ in range(2):
+        value, hypers = prior.draw_with_hypers(factor_of(prior), hypers, SCALE, value, count, EXPOSURE, rng)
+    found = [*value[0], value.sum(), hypers.sum(), rng.random()]
+    np.testing.assert_allclose(found, BEFORE[name], rtol=1e-9)

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from scipy.special import gammaln
 
-from countveil.kernels.dynamics import pass_backwards, pass_forwards, seat
+from countveil.kernels.dynamics import move_seasons, pass_backwards, pass_forwards, seat
 from countveil.kernels.gamma import SMALLEST
 from countveil.laws.counts.slices import draw_on_slices
 from countveil.models.priors.protocol import Grid, Reported, Scale
@@ -29,6 +29,8 @@ class Chain(NamedTuple):
     scale: float  # m
     volume: np.ndarray  # (T,) g_t, or (1,) one if steady
     steadiness: float  # s
+    seasons: np.ndarray | None = None  # (S, K) psi, of which step t has row t mod S
+    concentration: float = 1.0  # c
 
 
 class Unscaled(NamedTuple):
@@ -55,11 +57,13 @@ class GammaChainPrior(NamedTuple):
     Columns of Pi have Dirichlet priors that shrink the model to as few components as it needs: nu_j nu_k off the
     diagonal and xi nu_k on it, with nu_k ~ Gamma(10 / K, beta). The scale m, whose prior is about ``mean``, says how
     smooth a chain is: steps of theta have variance theta. If not ``steady``, each step has a volume of its own,
-    g_t ~ Gamma(s, s) (mathematics, section 17).
+    g_t ~ Gamma(s, s). With a ``season`` of S steps, x_tk is multiplied by psi_sk ~ Gamma(c, c), s = t mod S
+    (mathematics, section 17).
     """
 
     mean: float
     steady: bool
+    season: int | None = None
 
     @property
     def kind(self) -> str:
@@ -82,7 +86,8 @@ class GammaChainPrior(NamedTuple):
         transition = np.full((n_components, n_components), 0.2 / n_components)
         transition[np.diag_indices(n_components)] += 0.8
         volume = np.ones(1 if self.steady else n_steps)
-        return packed(Chain(transition, np.ones(n_components), 1.0, 1.0, self.mean, volume, 1.0))
+        seasons = None if self.season is None else np.ones((self.season, n_components))
+        return packed(Chain(transition, np.ones(n_components), 1.0, 1.0, self.mean, volume, 1.0, seasons))
 
     def gamma(self, hypers: np.ndarray, scale: Scale) -> tuple[Any, Any]:
         """Entries are no independent gamma variables; raises TypeError."""
@@ -100,17 +105,20 @@ class GammaChainPrior(NamedTuple):
     ) -> tuple[np.ndarray, np.ndarray]:
         """The factor and all hyperparameters: tables with theta integrated out, Pi and sizes, theta, then the scale."""
         chain, offset = self.chain_of(hypers, factor.shape), offsets(scale, factor.shape[0])
-        unit = (chain.scale * chain.volume * offset)[:, None]
+        unit = units(chain, offset)
         given = Unscaled(np.maximum(value / unit, SMALLEST), count, exposure * unit)
         tables = draw_tables(chain, given, rng)
         chain = draw_transitions(chain, tables, rng)
         theta = np.empty(factor.shape)
         pass_forwards(tables.totals, tables.rate, chain.transition, chain.sizes, SOURCE, theta, rng)
-        chain = self.draw_scale(chain, theta, count, exposure * offset[:, None], rng)
-        x = theta * (chain.scale * chain.volume * offset)[:, None]
+        known = exposure * offset[:, None]
+        chain = self.draw_scale(chain, theta, count, in_season(chain, known), rng)
+        chain = draw_seasons(chain, theta, count, known, rng)
+        x = theta * units(chain, offset)
         cut = (theta <= SMALLEST) | (x <= SMALLEST)
         x = np.maximum(x, SMALLEST)
-        return x, packed(self.draw_scale_given_value(chain, x, cut, offset, rng))
+        chain = self.draw_scale_given_value(chain, x, cut, offset, rng)
+        return x, packed(draw_seasons_given_value(chain, x, cut, offset, rng))
 
     def draw_scale(
         self,
@@ -149,7 +157,7 @@ class GammaChainPrior(NamedTuple):
 
         Given theta it hardly moves, since x would have to. Entries that were ``cut`` stand for all below them.
         """
-        x = value / (chain.volume * offset)[:, None]
+        x = value / units(chain._replace(scale=1.0), offset)
         shapes = x[:-1] @ chain.transition.T
         middle = np.log(self.mean)
 
@@ -174,7 +182,7 @@ class GammaChainPrior(NamedTuple):
     ) -> np.ndarray:
         """The factor alone, given the hyperparameters."""
         chain, offset = self.chain_of(hypers, factor.shape), offsets(scale, factor.shape[0])
-        unit = (chain.scale * chain.volume * offset)[:, None]
+        unit = units(chain, offset)
         given = Unscaled(np.maximum(value / unit, SMALLEST), count, exposure * unit)
         tables, theta = draw_tables(chain, given, rng), np.empty(factor.shape)
         pass_forwards(tables.totals, tables.rate, chain.transition, chain.sizes, SOURCE, theta, rng)
@@ -191,14 +199,13 @@ class GammaChainPrior(NamedTuple):
         k = shape[1]
         transition, sizes, rest = np.split(hypers, [k * k, k * k + k])
         stay, rate, scale, steadiness = (float(each) for each in rest[:4])
-        return Chain(
-            np.ascontiguousarray(transition.reshape(k, k)),
-            sizes.copy(),
-            stay,
-            rate,
-            scale,
-            rest[4:],
-            steadiness,
+        pi, volume = np.ascontiguousarray(transition.reshape(k, k)), rest[4:]
+        chain = Chain(pi, sizes.copy(), stay, rate, scale, volume, steadiness)
+        if self.season is None:
+            return chain
+        volume, (concentration,), seasons = np.split(volume, [-self.season * k - 1, -self.season * k])
+        return chain._replace(
+            volume=volume, seasons=seasons.reshape(-1, k).copy(), concentration=float(concentration)
         )
 
     def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
@@ -214,8 +221,18 @@ class GammaChainPrior(NamedTuple):
         return None
 
     def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
-        """Transition matrix, importance nu of components, volume m g_t; and if not steady, the usual one, m, and s."""
-        k, lead = factor.shape[1], hypers.shape[:2]
+        """Transition matrix, importance nu of components, volume m g_t; and if not steady, the usual one, m, and s.
+
+        With a season, also psi of each step and component, in which no step is left out: a season has S steps at most.
+        """
+        (n_steps, k), lead = factor.shape, hypers.shape[:2]
+        if self.season is not None:
+            end = hypers.shape[2] - self.season * k
+            seasons = hypers[:, :, end:].reshape(*lead, self.season, k)[
+                :, :, np.arange(n_steps) % self.season
+            ]
+            others = self._replace(season=None).reported(factor, hypers[:, :, : end - 1])
+            return others | {"season": ((0, 1), seasons)}
         transition, sizes, rest = np.split(hypers, [k * k, k * k + k], axis=2)
         volume = rest[:, :, 2:3] * rest[:, :, 4:]
         found: Reported = {
@@ -228,19 +245,63 @@ class GammaChainPrior(NamedTuple):
         return found | {"volume": ((0,), volume)} | own
 
     def facts(self) -> dict[str, Any]:
-        """The mean, and whether it is steady."""
-        return {"kind": self.kind, "mean": self.mean, "steady": self.steady}
+        """The mean, whether it is steady, and the steps of a season, if there is one."""
+        found = {"kind": self.kind, "mean": self.mean, "steady": self.steady}
+        return found if self.season is None else found | {"season": self.season}
 
     @classmethod
     def from_facts(cls, facts: dict[str, Any]) -> Self:
         """The prior that ``facts`` described."""
-        return cls(facts["mean"], facts["steady"])
+        return cls(facts["mean"], facts["steady"], facts.get("season"))
 
 
 def packed(chain: Chain) -> np.ndarray:
     """Hyperparameters as one vector."""
     numbers = [chain.stay, chain.rate, chain.scale, chain.steadiness]
-    return np.concatenate([chain.transition.ravel(), chain.sizes, numbers, chain.volume])
+    found = np.concatenate([chain.transition.ravel(), chain.sizes, numbers, chain.volume])
+    if chain.seasons is None:
+        return found
+    return np.concatenate([found, [chain.concentration], chain.seasons.ravel()])
+
+
+def units(chain: Chain, offset: np.ndarray) -> np.ndarray:
+    """(T, 1) what theta is multiplied by, or (T, K) with a season."""
+    return in_season(chain, (chain.scale * chain.volume * offset)[:, None])
+
+
+def in_season(chain: Chain, values: np.ndarray) -> np.ndarray:
+    """Numbers of steps (T, ...), each multiplied by its season."""
+    if chain.seasons is None:
+        return values
+    found: np.ndarray = values * chain.seasons[np.arange(len(values)) % len(chain.seasons)]
+    return found
+
+
+def draw_seasons(
+    chain: Chain, theta: np.ndarray, count: np.ndarray, exposure: np.ndarray, rng: np.random.Generator
+) -> Chain:
+    """psi given theta, then c on a slice (mathematics, equation 17.13); exposures (T, K) are those of m g theta psi."""
+    if chain.seasons is None:
+        return chain
+    c, n_seasons = chain.concentration, len(chain.seasons)
+    rates = exposure * theta * (chain.scale * chain.volume)[:, None]
+    counts, sums = (
+        np.array([each[s::n_seasons].sum(axis=0) for s in range(n_seasons)]) for each in (count, rates)
+    )
+    seasons = np.maximum(rng.standard_gamma(c + counts) / (c + sums), SMALLEST)
+    log_c = draw_on_slices(lambda x: log_steadiness(x, seasons), np.array([np.log(c)]), BOUNDS, rng, WIDTH)
+    return chain._replace(seasons=seasons, concentration=float(np.exp(log_c[0])))
+
+
+def draw_seasons_given_value(
+    chain: Chain, value: np.ndarray, cut: np.ndarray, offset: np.ndarray, rng: np.random.Generator
+) -> Chain:
+    """psi given x = m g psi theta: it moves where the chain is as smooth as x is, as the scale does."""
+    if chain.seasons is None:
+        return chain
+    theta, seasons = value / units(chain, offset), chain.seasons.copy()
+    move_seasons(theta, cut, chain.transition, chain.sizes, SOURCE, chain.concentration, seasons, rng)
+    return chain._replace(seasons=np.maximum(seasons, SMALLEST))
 
 
 def offsets(scale: Scale, n_steps: int) -> np.ndarray:
@@ -312,10 +373,10 @@ def minus_log_one_minus_beta(a: np.ndarray, b: np.ndarray, rng: np.random.Genera
 
 
 def log_steadiness(log_s: np.ndarray, volume: np.ndarray) -> np.ndarray:
-    """(n,) log-densities of log s given volumes g_t ~ Gamma(s, s), up to a constant."""
+    """(n,) log-densities of log s given volumes g_t ~ Gamma(s, s), up to a constant; or of log c given seasons."""
     s, logs, total = np.exp(log_s), np.log(volume).sum(), volume.sum()
     found: np.ndarray = -0.5 * (log_s / STEADINESS) ** 2
-    return found + len(volume) * (s * log_s - gammaln(s)) + (s - 1.0) * logs - s * total
+    return found + volume.size * (s * log_s - gammaln(s)) + (s - 1.0) * logs - s * total
 
 
 def log_chain(x: np.ndarray, cut: np.ndarray, shapes: np.ndarray, sizes: np.ndarray, scale: float) -> float:
