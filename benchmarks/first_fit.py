@@ -11,9 +11,9 @@ Settings other than "default" have chains 12, tune 200 and draws 50, and one lik
 Columns: state and reason of the verdict ("nested": averages over chains are not steady, and "nested_of" is the quantity
 that is steady least; "sums": sums of reports that the fit does not explain; "total"; "undetermined"); seconds of
 processor time of the fit; log_score, the mean over cells of the log posterior predictive probability of the true counts
-times cells per token, over 150 draws; counts and positive, how often randomised 90% intervals hold true counts given
+times cells per token, over 120 draws; counts and positive, how often randomised 90% intervals hold true counts given
 their reports, of 20,000 cells, and of those with a positive report; row, column and total intervals are of sums of
-true counts given reports, by 200 drawn tables: shares of sums that are below, and above, the 90% interval, and the
+true counts given reports, by 100 drawn tables: shares of sums that are below, and above, the 90% interval, and the
 place of the true total among the drawn ones, from 0 to 1.
 """
 
@@ -54,7 +54,7 @@ COLUMNS = [
 ]
 COLUMNS += ["positive", "rows_below", "rows_above", "columns_below", "columns_above", "total_place"]
 SAFE = "safe to report", "safe to report with support"
-INTERVAL, CELLS, SCORED_DRAWS, TABLES, AT_ONCE = 0.9, 20_000, 150, 200, 20
+INTERVAL, CELLS, SCORED_DRAWS, TABLES, AT_ONCE = 0.9, 20_000, 120, 100, 20
 
 
 def largest(counts, rows=500, columns=800):
