@@ -206,7 +206,9 @@ def test_fresh_noise_is_on_purpose_and_limited(driver, file, folder):
     assert b.report_of(driver, TEXT, name) == fresh
     b.press(driver, "sure")
     b.press(driver, "anew")
-    b.until(driver, lambda: "to epsilon 3 at N = 10; so far they are at 2, and your limit is 2" in b.said(driver))
+    b.until(
+        driver, lambda: "to epsilon 3 at N = 10; so far they are at 2, and your limit is 2" in b.said(driver)
+    )
     assert b.stored(driver).count(fresh.decode()) == 1
 
 
