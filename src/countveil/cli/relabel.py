@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 
-from countveil.cli.errors import plain_errors
+from countveil.cli.output import plain_errors, say
 from countveil.cli.results import with_quiet
-from countveil.cli.say import say
 from countveil.cli.show import FitFile, loaded
 
 
