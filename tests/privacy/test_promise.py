@@ -213,4 +213,6 @@ def test_a_level_is_a_sentence_first(epsilon, precision, strength, amount):
         assert f"differ by {amount} in a single cell" in promise.describe(*numbers)
     said = promise.sentence(*numbers, "count")
     assert said.endswith(f"(N = {float(precision):g}, epsilon = {float(epsilon):g})")
-    assert f" {amount} count{'' if amount == '1' else 's'}, " in said
+    assert f" {amount} count{'' if amount == '1' else 's'} can be guessed right in " in said
+    if strength in ("strong", "moderate"):
+        assert f"in at most {promise.right_guesses(*numbers)} of cases" in said
