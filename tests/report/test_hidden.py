@@ -41,7 +41,7 @@ def test_the_largest_hidden_counts_are_shown_with_intervals(fitted, monkeypatch)
     monkeypatch.setattr(hidden, "hidden_picture", lambda table: drawn.append(table) or original(table))
     page = render(fit, data)
     section = section_of(page)
-    assert f"The release hides {n} counts. These are the 20 that are expected to be the largest" in section
+    assert f"The release hides {n} counts. The picture shows the 20 with the largest expected values" in section
     assert "with 90% intervals" in section
     assert '<a href="#hidden">' in page
     table = fit.counts_table(data)
@@ -79,5 +79,5 @@ def test_a_fit_without_intervals_shows_medians():
         fit = cv.PoissonFactorization("dk,vk->dv", {"k": 1}, method="em", seed=1, progress=False).fit(data)
     section = section_of(render(fit, data))
     assert "interval" not in section
-    assert "the median of each, given" in section
+    assert "medians, given" in section
     assert "Medians of the 20 largest hidden counts" in section
