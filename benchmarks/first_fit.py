@@ -28,8 +28,8 @@ import pandas as pd
 import scipy.sparse as sp
 
 import countveil as cv
-from countveil.evaluation.calibration import covered, randomised_pit
-from countveil.experiments.reuters import load_reuters
+from countveil.evaluation.errors import covered, randomised_pit
+from countveil.experiments.corpora import load_reuters
 from countveil.laws.counts.protocol import parameters_of_rows
 
 OTHERS = {
