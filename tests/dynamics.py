@@ -13,6 +13,7 @@ def moderate(monkeypatch):
     monkeypatch.setattr(gamma_chain, "EPSILON", 3.0)
     monkeypatch.setattr(gamma_chain, "TOTAL", 6.0)
     monkeypatch.setattr(gamma_chain, "STEADINESS", 0.5)
+    monkeypatch.setattr(gamma_chain, "SPREAD", 0.5)
 
 
 def draw_chain(prior, shape, rng):
@@ -32,7 +33,7 @@ def draw_chain(prior, shape, rng):
     chain = Chain(transition, sizes, stay, rate, rng.gamma(e, prior.mean / e), volume, steadiness)
     if prior.season is None:
         return chain
-    c = np.exp(gamma_chain.STEADINESS * rng.standard_normal())
+    c = gamma_chain.CONCENTRATION * np.exp(gamma_chain.SPREAD * rng.standard_normal())
     return chain._replace(seasons=rng.gamma(c, 1.0 / c, (prior.season, k)), concentration=c)
 
 

@@ -158,6 +158,9 @@ def test_seasons_run_on_from_their_place():
     found = forecasts.run_on(last, chain | {"season": seasons}, 4, np.random.default_rng(3))
     without = forecasts.run_on(last / seasons[2], chain, 4, np.random.default_rng(3))
     np.testing.assert_allclose(found, without * seasons[[0, 1, 2, 0]])
+    cut = np.array([200.0, np.finfo(np.float32).tiny])  # as small as draws are kept
+    seasons[2, 1] = 1e-60
+    assert forecasts.run_on(cut, chain | {"season": seasons}, 4, np.random.default_rng(3))[:, 1].max() < 100.0
 
 
 def of_bursts(dispersion):

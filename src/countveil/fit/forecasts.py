@@ -14,6 +14,7 @@ from countveil.fit.parameters import check_interval
 from countveil.fit.reading import ENDS
 from countveil.fit.time_labels import continued
 from countveil.inference import posterior as posteriors
+from countveil.inference.identify import SMALLEST
 from countveil.laws.counts import Likelihood, Parameters
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
@@ -191,7 +192,8 @@ def run_on(
     if "season" in chain:
         seasons = chain["season"]
         without = {name: values for name, values in chain.items() if name != "season"}
-        found = run_on(last / seasons[-1], without, steps, rng)
+        seen = last > SMALLEST  # an activity that was cut there says nothing of what is divided by its season
+        found = run_on(np.where(seen, last / seasons[-1], 0.0), without, steps, rng)
         return found * seasons[np.arange(steps) % len(seasons)]
     volume, found = np.ravel(chain["volume"]), np.empty((steps, last.size))
     theta, later = last / volume[-1], np.full(steps, volume[-1])

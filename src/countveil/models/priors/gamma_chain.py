@@ -14,6 +14,7 @@ EPSILON = 0.1  # shape and rate of broad gamma priors, as published
 TOTAL = 10.0  # gamma_0, the shape of the sum of all sizes nu, as in the published code
 SOURCE = 1e-3  # epsilon, what comes from nowhere in each step: without it, what has died out never comes back
 STEADINESS = 2.0  # standard deviation of log s, around zero
+CONCENTRATION, SPREAD = 4.0, 1.0  # the median of c, and the standard deviation of its logarithm
 RANGE = 25.0  # how far the logarithm of the scale may be from that of the mean
 BOUNDS = np.log(1e-4), np.log(1e6)  # of the logarithm of s
 WIDTH = 0.5  # of the first slices
@@ -289,7 +290,7 @@ def draw_seasons(
         np.array([each[s::n_seasons].sum(axis=0) for s in range(n_seasons)]) for each in (count, rates)
     )
     seasons = np.maximum(rng.standard_gamma(c + counts) / (c + sums), SMALLEST)
-    log_c = draw_on_slices(lambda x: log_steadiness(x, seasons), np.array([np.log(c)]), BOUNDS, rng, WIDTH)
+    log_c = draw_on_slices(lambda x: log_concentration(x, seasons), np.array([np.log(c)]), BOUNDS, rng, WIDTH)
     return chain._replace(seasons=seasons, concentration=float(np.exp(log_c[0])))
 
 
@@ -373,10 +374,17 @@ def minus_log_one_minus_beta(a: np.ndarray, b: np.ndarray, rng: np.random.Genera
 
 
 def log_steadiness(log_s: np.ndarray, volume: np.ndarray) -> np.ndarray:
-    """(n,) log-densities of log s given volumes g_t ~ Gamma(s, s), up to a constant; or of log c given seasons."""
+    """(n,) log-densities of log s given volumes g_t ~ Gamma(s, s), up to a constant."""
     s, logs, total = np.exp(log_s), np.log(volume).sum(), volume.sum()
     found: np.ndarray = -0.5 * (log_s / STEADINESS) ** 2
     return found + volume.size * (s * log_s - gammaln(s)) + (s - 1.0) * logs - s * total
+
+
+def log_concentration(log_c: np.ndarray, seasons: np.ndarray) -> np.ndarray:
+    """(n,) log-densities of log c given psi ~ Gamma(c, c), up to a constant: as of the steadiness, under its prior."""
+    prior = -0.5 * ((log_c - np.log(CONCENTRATION)) / SPREAD) ** 2
+    found: np.ndarray = prior + 0.5 * (log_c / STEADINESS) ** 2 + log_steadiness(log_c, seasons)
+    return found
 
 
 def log_chain(x: np.ndarray, cut: np.ndarray, shapes: np.ndarray, sizes: np.ndarray, scale: float) -> float:
