@@ -1,5 +1,7 @@
 """Forecasts against rules of thumb, by reports alone."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -42,7 +44,8 @@ def test_estimates_have_the_counts_for_their_mean_and_their_variance(alpha):
 
 
 def test_hidden_counts_have_no_estimate():
-    data = cv.Reports.between(np.zeros((3, 2)), np.full((3, 2), 5.0))
+    noise = SimpleNamespace(unbiased=False, in_words=lambda level: "Suppressed(1, 9)")
+    data = SimpleNamespace(noise=noise, cell_level=1.0)
     with pytest.raises(ValueError, match="data must have reports with an unbiased estimate of each count"):
         estimates_of(data)
 

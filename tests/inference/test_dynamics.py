@@ -150,14 +150,14 @@ def test_ranks_show_counts_of_the_season_before(monkeypatch):
         return right(chain, theta, np.roll(count, 1, axis=0), exposure, rng)
 
     monkeypatch.setattr(gamma_chain, "draw_seasons", wrong)
-    p = p_values_of_ranks(3)
+    p = p_values_of_ranks(3, runs=16)
     assert p.min() < FALSE_ALARM / p.size
 
 
-def p_values_of_ranks(season):
+def p_values_of_ranks(season, runs=RUNS):
     """Of the ranks of true quantities among draws, each of many data sets."""
     model, rng, found = model_of(MATRIX, season=season), np.random.default_rng(7), []
-    for run in range(RUNS):
+    for run in range(runs):
         truth = draw_state(model, rng)
         observations, _ = observe(model, rates_of(model, truth), True, rng)
         streams = Streams.of_chain(run, 0)
