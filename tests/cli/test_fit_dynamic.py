@@ -86,6 +86,7 @@ def test_seasons_are_printed_and_saved(months):
     asked = ["fit", "dynamic", "months.npz", "-o", "fit.nc", *QUICK]
     said = " ".join(run(*asked, "--season", "auto").stdout.split())
     assert "Highest and lowest of 12 seasons (mean 1): 0: " in said
+    assert "Highest and lowest of 12 seasons" in run("show", "fit.nc").stdout
     fit = cv.DynamicModel.load("fit.nc")
     assert fit.season_ == 12
     assert len(fit.seasons()) == 24

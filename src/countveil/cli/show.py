@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from countveil.cli.fit import print_parts, print_rows, print_totals
+from countveil.cli.fit_dynamic import print_seasons
 from countveil.cli.options import Members
 from countveil.cli.output import plain_errors, say
 from countveil.cli.results import Result, fit_tables, top_documents, with_result
@@ -49,6 +50,8 @@ def show(
     if documents:
         print_documents(found, documents)
     print_rows(found)
+    if hasattr(found, "seasons"):
+        print_seasons(found)
     print_totals(found)
     say(found.diagnostics().verdict)
     return fit_tables(found, members, documents)
