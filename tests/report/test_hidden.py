@@ -41,7 +41,9 @@ def test_the_largest_hidden_counts_are_shown_with_intervals(fitted, monkeypatch)
     monkeypatch.setattr(hidden, "hidden_picture", lambda table: drawn.append(table) or original(table))
     page = render(fit, data)
     section = section_of(page)
-    assert f"The release hides {n} counts. The picture shows the 20 with the largest expected values" in section
+    assert (
+        f"The release hides {n} counts. The picture shows the 20 with the largest expected values" in section
+    )
     assert "with 90% intervals" in section
     assert '<a href="#hidden">' in page
     table = fit.counts_table(data)
