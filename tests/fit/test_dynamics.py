@@ -347,7 +347,8 @@ def seasonal():
     index = [str(month) for month in pd.period_range("2001-01", periods=48, freq="M")]
     table = pd.DataFrame(counts, index=index).drop(index=["2001-12", "2002-01", "2003-05"])
     with pytest.warns(UserWarning, match="3 of 48 months have no data"):
-        return cv.DynamicModel(2, season="auto", **QUICK).fit(cv.ExactCounts(table)), season
+        longer = QUICK | {"draws": 100, "tune": 200}
+        return cv.DynamicModel(2, season="auto", **longer).fit(cv.ExactCounts(table)), season
 
 
 def test_a_season_is_found_and_keeps_its_place_across_gaps(seasonal, tmp_path):
@@ -363,7 +364,7 @@ def test_a_season_is_found_and_keeps_its_place_across_gaps(seasonal, tmp_path):
     ahead = fit.forecast(12)
     assert list(ahead.counts["time"].to_numpy()[[0, -1]]) == ["2005-01", "2005-12"]
     medians = np.median(ahead.counts.sum("item"), axis=0)
-    assert np.corrcoef(medians, season[:12])[0, 1] > 0.9
+    assert np.corrcoef(medians, season[:12])[0, 1] > 0.95  # a month late: 0.91
     fit.save(tmp_path / "fit.nc")
     again = cv.DynamicModel.load(tmp_path / "fit.nc")
     assert (again.season, again.season_) == ("auto", 12)

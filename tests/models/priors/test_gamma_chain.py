@@ -172,7 +172,7 @@ def test_the_joint_law_shows_counts_of_the_season_before(monkeypatch):
     assert np.abs(z).max() > most(z)
 
 
-def z_scores_of_moves(restarts=400, moves=20):
+def z_scores_of_moves(restarts=1000, moves=20):
     """Differences of statistics of seasons and x after some moves of seasons given x from those of the prior."""
     prior, rng, differences = PRIORS["season"], np.random.default_rng(9), []
     cut = np.zeros(SHAPE, dtype=bool)
