@@ -255,8 +255,9 @@ def another_likelihood(fit: Any) -> str:
     likelihood = fit.model_.likelihood
     if likelihood.name == POISSON.name:
         return f'Try likelihood="{NegativeBinomial.name}".'
-    axes = likelihood.parameter_axes.values()
-    other = "column" if "row" in axes else "row"
+    if getattr(fit, "directed", True) is False:
+        return "More components may help."  # (i, j) and (j, i) have one dispersion
+    other = "row" if "column" in likelihood.parameter_axes.values() else "column"
     return f'Try dispersion="{other}", or more components.'
 
 

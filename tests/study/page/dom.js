@@ -250,7 +250,7 @@ async function used(page, asked) {
   seen.form = page.document.querySelector("input[name=form]:checked").value;
   seen.record = page.at("record").value;
   await page.press("make");
-  seen.again = page.at("made").textContent.includes("is given again");
+  seen.again = page.at("made").textContent.includes("no new noise was drawn");
   seen.report = page.at("report")?.textContent ?? null;
   seen.said.push(page.at("said").textContent);
   if (seen.report !== null && asked.ends) {
