@@ -273,3 +273,19 @@ def variance_of_the_estimate():
         same(mean_given(y, alpha, estimate), mean_given(y, alpha, squared), 1e-7, 1e-9)
         reports = np.array([[3, -2, 0, 7]])
         same(error_of(cv.PrivatizedCounts(reports, alpha)) ** 2, estimate(reports).sum(), 1e-12)
+
+
+@formula("12.6")
+def sums_of_counts_given_reports():
+    """E[u(r) - E[y | r]] = 0,   Var[u(r) - E[y | r]] = E[v(r)] - E[Var[y | r]] <= E[v(r)]"""
+    for alpha, mu in product(ALPHAS[:3], (0.3, 2.0, 15.0)):
+        counts, reports = np.arange(80), np.arange(-400, 500)
+        joint = noise_pmf(reports[None, :] - counts[:, None], alpha) * stats.poisson.pmf(counts, mu)[:, None]
+        weight = joint.sum(axis=0)
+        mean = counts @ joint / weight
+        variance = counts**2 @ joint / weight - mean**2
+        u = np.where(reports > 0, reports, -alpha / (1 - alpha))
+        v = np.where(reports > 0, 2.0, 1.0) * alpha / (1 - alpha) ** 2
+        same(weight @ (u - mean), 0.0, atol=1e-6)
+        same(weight @ (u - mean) ** 2, weight @ (v - variance), 1e-6, 1e-9)
+        assert weight @ variance >= 0.0
