@@ -95,7 +95,7 @@ show(typer.main.get_command(app))
 print("loaded:", [name for name in {HEAVY} if name in sys.modules])
 """
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert said.count("Usage:") == 31
+    assert said.count("Usage:") == 32
     assert said.endswith("loaded: []\n")
 
 

@@ -75,6 +75,7 @@ class Sampling(NamedTuple):
         typer.Option(
             rich_help_panel=SAMPLER,
             help="Number of independent chains, or auto to add chains until averages over them are steady.",
+            callback=lambda text: str(number_or_auto("chains", text)),
         ),
     ] = "auto"
     weights: Weights = "equal"

@@ -8,12 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-import numpy as np
-import pandas as pd
 import typer
 
-from countveil.data.tables.margins import SIDES
-from countveil.data.tables.published import read_frame
 from countveil.privacy import mechanisms as m
 from countveil.privacy.exact import exact
 from countveil.privacy.mechanisms import Mechanism
@@ -272,8 +268,10 @@ class MechanismTable:
         """
         if path.suffix.lower() not in (".csv", ".tsv"):
             raise ValueError(f"{path} must be a .csv or .tsv with a mechanism in each row")
+        from countveil.data.tables.published import read_frame  # pandas takes long to import
+
         frame = read_frame(path).fillna("")
-        frame.columns = pd.Index([str(name).strip() for name in frame.columns])
+        frame.columns = frame.columns.astype(str).str.strip()
         keys = [name for name in frame.columns if name not in ("mechanism", HIDES_ZERO, *TABLE_COLUMNS)]
         self.path, self.ranged = path, len(keys) == 2
         self.by = keys[0].removesuffix(FROM) if self.ranged else keys[0] if keys else ""
@@ -322,6 +320,10 @@ class MechanismTable:
         Raises:
             ValueError: another column, a side without labels, and as ``of``.
         """
+        import numpy as np
+
+        from countveil.data.tables.margins import SIDES
+
         if self.by not in SIDES:
             raise ValueError(
                 f"{self.path} must have mechanisms by rows or by columns beside a wide table, got {self.by!r:.60}"
