@@ -332,7 +332,9 @@ def labels_for_readers(fit: FactorizationEstimator) -> dict[str, str]:
         each = "" if axis not in sides else " and ".join(one[layout.dims[a]] for a in sides[axis].observed)
         found[name] = DISPERSIONS.get(name, name) + (f" of each {each}" if each else "")
     for factor in model.factors:
-        named = " by ".join(one[layout.dims[axis]].removesuffix("_to") for axis in factor.axes)  # community_to
+        named = " by ".join(
+            one[layout.dims[axis]].removesuffix("_to") for axis in factor.axes
+        )  # community_to
         found[f"shape of {factor.name}"] = f"prior shape, {named}"
         found[f"{factor.name} over time"] = f"sums over time, {named}"
     return found
