@@ -195,6 +195,12 @@ def test_intervals_of_a_fit_that_failed_a_check_promise_nothing(topic_fit, relea
             "Do not report these results.",
         ),
         (
+            State.UNSAFE,
+            "The chains agree (R-hat up to 1.04). More draws make it better. The topics cannot be found (ever). Go.",
+            "The topics cannot be found.",
+            "Do not report these results.",
+        ),
+        (
             State.UNCHECKED,
             "One chain only, so agreement cannot be checked (effective draws at least 9); run several.",
             "One chain only, so agreement cannot be checked; run several.",
