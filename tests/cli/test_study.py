@@ -28,7 +28,7 @@ def test_a_study_of_words(here):
     assert f"Wrote s.json: study {made.id}, word: 4." in said
     assert (
         "Level 1: Strong protection: whether you added or left out up to 10 words can be guessed "
-        "right in at most 69.7% of cases (50% by chance). (N = 10," in said
+        "right in at most 69.7% of cases (50% without the report). (N = 10," in said
     )
     shown = run("study", "show", "s.json").stdout
     assert made.levels[1].describe() in shown

@@ -346,8 +346,8 @@ def seasonal():
     counts = rng.poisson(np.outer(20.0 * season, np.full(6, 1.0)))
     index = [str(month) for month in pd.period_range("2001-01", periods=48, freq="M")]
     table = pd.DataFrame(counts, index=index).drop(index=["2001-12", "2002-01", "2003-05"])
+    longer = QUICK | {"draws": 100, "tune": 200}
     with pytest.warns(UserWarning, match="3 of 48 months have no data"):
-        longer = QUICK | {"draws": 100, "tune": 200}
         return cv.DynamicModel(2, season="auto", **longer).fit(cv.ExactCounts(table)), season
 
 

@@ -93,7 +93,7 @@ def tables_of(fit, **more):
         if name in ("to_frame", "counts_table"):  # of the tables of the others; of data: test_counts_table.py
             continue
         if name in {**vars(HasEffects), **vars(HasPrevalenceOverTime)}:  # of fits with covariates or dates
-            continue  # for which tests/fit/test_effects.py and test_over_time.py ask
+            continue  # for which tests/fit/test_effects.py and test_topics.py ask
         asked = inspect.signature(method).parameters
         axis = next((each for each in ("axis", "mode") if each in asked), None)
         given = {key: value for key, value in (ASKED | more).items() if key in asked}

@@ -13,7 +13,7 @@ from countveil.data.observations import PrivatizedCounts
 from countveil.data.reports import observations_of
 from countveil.evaluation import coverage_of_reports, randomised_pit_of_reports
 from countveil.fit import predictive_checks as module
-from countveil.fit.predictive_checks import of_counts
+from countveil.fit.predictive_checks import of_counts, of_margins
 from countveil.laws.counts import POISSON, NegativeBinomial
 from tests.joint import FALSE_ALARM
 
@@ -97,6 +97,15 @@ def test_masked_cells_and_rows_that_were_chosen_count():
     hidden = data.hide(np.array([0, 2]), np.array([1, 1]))
     assert not of_counts(fit, hidden.take(rows), rows)
     assert of_counts(fit, data, np.arange(40)[::-1]), "rates of other rows"
+
+
+def test_rows_are_called_by_their_numbers_in_the_data():
+    seen = np.array([50.0, 5000.0, 50.0, 50.0])
+    simulated = np.random.default_rng(5).normal(50.0, 1.0, (40, 4))
+    (said,) = of_margins(seen, simulated, np.array([3, 17]))
+    assert "that of row 17, counted from 0, is 5,000" in said
+    (said,) = of_margins(seen[::-1], simulated, np.array([3, 17]))
+    assert "that of column 0, counted from 0, is 5,000" in said
 
 
 def test_nothing_is_said_where_reports_are_no_unbiased_estimates():

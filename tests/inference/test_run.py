@@ -172,6 +172,33 @@ def test_interrupted_in_a_later_round_the_chains_of_earlier_ones_stay_whole(monk
     assert_same_bits(found.draws.mapped(lambda values: values[:2]), run(Schedule(20, 3, 2, 1)).draws)
 
 
+def test_interrupted_between_rounds_the_chains_so_far_are_kept(monkeypatch):
+    def interrupting(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "unsteadiness", interrupting)
+    found = run(Schedule(4, 3, 4, 1, (2, 4)))
+    assert found.interrupted
+    assert_same_bits(found.draws, run(Schedule(4, 3, 2, 1)).draws)
+
+
+def test_threads_are_shared_among_the_chains_of_a_round(monkeypatch):
+    asked, original = [], module.engine_or_threads
+
+    def recording(engine, threads):
+        asked.append(threads)
+        return original(engine, threads)
+
+    monkeypatch.setattr(module, "engine_or_threads", recording)
+    monkeypatch.setattr(module, "unsteadiness", lambda *_: 1.0)
+    run(Schedule(4, 3, 6, 1, (2, 4, 6)), threads=6)
+    assert asked == [3]
+
+
+def test_of_too_few_draws_nothing_is_known_to_be_steady():
+    assert len(run(Schedule(2, 3, 4, 1, (2, 4))).tuning) == 4
+
+
 def test_how_far_averages_are_from_steady_is_shown(monkeypatch, capsys):
     monkeypatch.setattr(module, "unsteadiness", lambda *_: 1.234)
     run(Schedule(4, 2, 4, 1, (2, 4)), progress=True)

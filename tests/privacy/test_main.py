@@ -70,7 +70,7 @@ def test_the_whole_journey_of_one_participant(here):
     shown = alone("show", "study.json").stdout
     assert (
         "1. Strong protection: whether you added or left out up to 10 words can be guessed "
-        "right in at most 69.7% of cases (50% by chance). (N = 10," in shown
+        "right in at most 69.7% of cases (50% without the report). (N = 10," in shown
     )
     assert all(line in shown for line in wording.statements("word"))
     assert LEVELS[1].describe() in shown

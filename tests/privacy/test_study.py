@@ -59,11 +59,11 @@ def test_sizes_and_levels_in_words():
         .meanings()[0]
         .startswith(
             "Strong protection: whether you added or left out up to 10 words can be guessed "
-            "right in at most 69.7% of cases (50% by chance). "
+            "right in at most 69.7% of cases (50% without the report). "
             "(N = 10, epsilon = 1; alpha 0.905; 5.0% of counts stay as they are; a true zero"
         )
     )
-    assert "(50% by chance). (N = 2.5, epsilon = 0.5;" in categories().meanings()[1]
+    assert "(50% without the report). (N = 2.5, epsilon = 0.5;" in categories().meanings()[1]
     tenth = words(levels=[PrivacyLevel("0.2", "0.1")]).meanings()[0]
     assert tenth.startswith(
         "Moderate protection: whether you added or left out up to 1 word can be guessed right"

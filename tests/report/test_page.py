@@ -184,7 +184,7 @@ def test_intervals_of_a_fit_that_failed_a_check_promise_nothing(topic_fit, relea
         ),
         (
             State.WITH_SUPPORT,
-            "Safe to report with support: the chains differ (R-hat up to 1.38), but averages are steady (nested R-hat up to 1.05). More.",
+            "Safe to report with support: the chains differ (R-hat up to 1.38), but averages are steady (at 1.05). So.",
             "The chains differ, but averages are steady.",
             "You can report expected counts and sums over all chains, and each of the topics with its support.",
         ),
@@ -192,6 +192,12 @@ def test_intervals_of_a_fit_that_failed_a_check_promise_nothing(topic_fit, relea
             State.UNSAFE,
             "Not safe yet: the chains differ (R-hat up to 2.11). Run about 8 chains.",
             "The chains differ.",
+            "Do not report these results.",
+        ),
+        (
+            State.UNSAFE,
+            "The chains agree (R-hat up to 1.04). More draws make it better. The topics cannot be found (ever). Go.",
+            "The topics cannot be found.",
             "Do not report these results.",
         ),
         (

@@ -102,7 +102,7 @@ def compared(fit: Any, data: Observations, rows: np.ndarray) -> tuple[list[str],
             found += of_gap(gap, times)
         less, more = of_spread(part, np.array(spreads[i]))
         found += less
-        misfits += more + of_margins(sums(part.values), np.array(margins[i]), len(rows))
+        misfits += more + of_margins(sums(part.values), np.array(margins[i]), rows)
     misfits += of_counts(fit, data, rows)
     return list(dict.fromkeys(found)), list(dict.fromkeys(misfits))
 
@@ -233,7 +233,7 @@ def of_counts(fit: Any, data: Observations, rows: np.ndarray) -> list[str]:
     worst = int(np.argmax(far))
     if far[worst] <= 0.0:
         return []
-    of = sum_called(worst, far.size, len(rows))
+    of = sum_called(worst, far.size, rows)
     return [
         (
             f"The fit does not explain the sums of its reports: the true counts of {of} add up to "
@@ -261,11 +261,12 @@ def another_likelihood(fit: Any) -> str:
     return f'Try dispersion="{other}", or more components.'
 
 
-def sum_called(number: int, size: int, n_rows: int) -> str:
-    """What is added up in one of ``sums``."""
+def sum_called(number: int, size: int, rows: np.ndarray) -> str:
+    """What is added up in one of ``sums`` of these rows."""
     if number == size - 1:
         return "all reports"
-    return f"{f'row {number}' if number < n_rows else f'column {number - n_rows}'}, counted from 0,"
+    named = f"row {rows[number]}" if number < len(rows) else f"column {number - len(rows)}"
+    return f"{named}, counted from 0,"
 
 
 def sums(values: np.ndarray) -> np.ndarray:
@@ -274,7 +275,7 @@ def sums(values: np.ndarray) -> np.ndarray:
     return np.concatenate([there.sum(axis=1), there.sum(axis=0), [there.sum()]])
 
 
-def of_margins(seen: np.ndarray, simulated: np.ndarray, n_rows: int) -> list[str]:
+def of_margins(seen: np.ndarray, simulated: np.ndarray, rows: np.ndarray) -> list[str]:
     """By the largest standardised difference of a sum from those of simulated releases (releases, sums)."""
     releases = len(simulated)
     deviation = np.sqrt(simulated.var(axis=0, ddof=1) + 1.0)
@@ -282,7 +283,7 @@ def of_margins(seen: np.ndarray, simulated: np.ndarray, n_rows: int) -> list[str
     worst = int(np.argmax(distance))
     if distance[worst] < CAREFUL * stats.t.isf(0.5 * SURPRISE / seen.size, releases - 1):
         return []
-    of = sum_called(worst, seen.size, n_rows)
+    of = sum_called(worst, seen.size, rows)
     return [
         (
             f"The fit does not explain the sums of its reports: that of {of} is {seen[worst]:,.0f}, "

@@ -397,7 +397,7 @@ def unsteadiness(draws: Draws, observations: Observations, model: Factorization)
             over_time = np.array(prior.over_steps(hypers, model.factors[f].shape)).sum(axis=3)
             found.append(over_time[..., evenly(over_time.shape[2])])
     equal = np.full(shape[0], 1.0 / shape[0])
-    return float(np.nanmax([nested(np.asarray(values, dtype=np.float64), equal) for values in found]))
+    return float(np.fmax.reduce([nested(np.asarray(values, dtype=np.float64), equal) for values in found]))
 
 
 def dispersions(values: np.ndarray) -> np.ndarray:

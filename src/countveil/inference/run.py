@@ -132,7 +132,8 @@ def sample(
     draws = Draws.empty(plan, model)
     chains = [Chain(c, seed, observations, model, draws, algorithm, start) for c in range(plan.chains)]
     mark, earlier = prepare_checkpoint(saving, chains, draws, plan, seed)
-    side_by_side = min(plan.chains, threads)
+    rounds = (*plan.rounds[:-1], plan.chains)
+    side_by_side = min(int(np.diff(rounds, prepend=0).max()), threads)
     stop = threading.Event()
     started, saver = time.perf_counter() - earlier, checkpoint.Saver()
     with (
@@ -155,7 +156,7 @@ def sample(
                 saver.write(saving.path, mark, seed, snapshots, draws.arrays, time.perf_counter() - started)
 
         try:
-            for n in (*plan.rounds[:-1], plan.chains):
+            for n in rounds:
                 begun = len(tasks)
                 for chain in chains[begun:n]:
                     tasks.append(
@@ -168,7 +169,11 @@ def sample(
                 interrupted = wait_for(futures, stop, save, saving.every_seconds if saving else None)
                 if interrupted or n == plan.chains:
                     break
-                apart = unsteadiness(draws.first(n), observations, model)
+                try:
+                    apart = unsteadiness(draws.first(n), observations, model)
+                except KeyboardInterrupt:
+                    interrupted = True
+                    break
                 sign = "at most" if apart <= R_HAT_NESTED else "above"
                 bar.update(tasks[-1], score=f"nested R-hat {apart:.2f}, {sign} {R_HAT_NESTED}")
                 if apart <= R_HAT_NESTED:

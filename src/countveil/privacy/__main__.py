@@ -331,7 +331,10 @@ def _preview(entry: Entry, study: Study, ledger: Ledger, options: argparse.Names
     else:
         print(f"The whole file has {len(entry.report)} bytes; --full shows it.")
     spent = [each.level for each in ledger.entries(options.name) if each.gone or each.number == entry.number]
-    print(f"With this report, everything released about these data adds up to {_added_up(spent, level)}.")
+    print(
+        "With this report, everything released about these data, as far as the ledger knows, adds up to "
+        f"{_added_up(spent, level)}."
+    )
 
 
 def _added_up(levels: list[Level], asked: Level) -> str:

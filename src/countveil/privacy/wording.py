@@ -13,9 +13,9 @@ BOTH = {
     "unit_counts": "counts",
     "unit_counts_one": "count",
     "level_strong": "Strong protection: whether you added or left out up to {amount} {unit} can be guessed right in "
-    "at most {guesses} of cases (50% by chance).",
+    "at most {guesses} of cases (50% without the report).",
     "level_moderate": "Moderate protection: whether you added or left out up to {amount} {unit} can be guessed right "
-    "in at most {guesses} of cases (50% by chance).",
+    "in at most {guesses} of cases (50% without the report).",
     "level_weak": "Weak protection: whether you added or left out {amount} {unit} can be guessed right in more than "
     "90% of cases.",
     "level_nothing": "Practically no protection: whether you added or left out {amount} {unit} can be guessed right in "

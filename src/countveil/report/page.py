@@ -47,6 +47,10 @@ DISPERSIONS = {
 }
 
 
+NO_REASONS = "The chains agree", "The chains differ", "More draws make"
+"""How sentences of a verdict begin that do not say why a fit is not safe to report."""
+
+
 class Headline(NamedTuple):
     """Whether results can be reported, what that means, and what follows from it, in a sentence each."""
 
@@ -294,8 +298,10 @@ def trust(found: Diagnostics) -> str:
 
 def headline_of(fit: FactorizationEstimator, judged: Diagnostics) -> Headline:
     """The verdict for somebody who reads nothing else; numbers in brackets are left to the sections below."""
-    first = re.match(r".*?\.(?=\s+[A-Z]|$)", judged.verdict, re.DOTALL)
-    meaning = re.sub(r" \([^()]*\)", "", first[0] if first else judged.verdict)
+    sentences = re.split(r"(?<=\.)\s+(?=[A-Z])", judged.verdict)
+    if judged.state == State.UNSAFE:  # chains that agree are no reason, and come before what is
+        sentences = [each for each in sentences if not each.startswith(NO_REASONS)] or sentences
+    meaning = re.sub(r" \([^()]*\)", "", sentences[0])
     meaning = re.sub(r"^(Safe to report( with support)?|Not safe yet): ", "", meaning)
     many = fit.parts[0].many if fit.parts else "components"
     if judged.state == State.UNSAFE:
@@ -332,7 +338,9 @@ def labels_for_readers(fit: FactorizationEstimator) -> dict[str, str]:
         each = "" if axis not in sides else " and ".join(one[layout.dims[a]] for a in sides[axis].observed)
         found[name] = DISPERSIONS.get(name, name) + (f" of each {each}" if each else "")
     for factor in model.factors:
-        named = " by ".join(one[layout.dims[axis]].split("_")[0] for axis in factor.axes)  # of community_to
+        named = " by ".join(
+            one[layout.dims[axis]].removesuffix("_to") for axis in factor.axes
+        )  # community_to
         found[f"shape of {factor.name}"] = f"prior shape, {named}"
         found[f"{factor.name} over time"] = f"sums over time, {named}"
     return found

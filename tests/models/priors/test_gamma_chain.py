@@ -16,6 +16,7 @@ PRIORS = {
     "not steady": GammaChainPrior(1.5, False),
     "season": GammaChainPrior(1.5, True, 3),
 }
+EVERY = [*PRIORS.values(), GammaChainPrior(1.5, False, 3)]
 EXPOSURE = np.array([[1.0, 0.7, 0.4], [2.0, 0.5, 0.3], [0.0, 0.0, 0.0], [0.6, 0.6, 1.5]])
 SCALE = np.array([[1.0], [0.5], [2.0], [1.0]])  # reciprocals of known offsets
 OFFSET = 1.0 / SCALE[:, 0]
@@ -237,7 +238,7 @@ def test_a_draw_alone_leaves_hyperparameters_as_they_are(name, monkeypatch):
 
 def test_hyperparameters_by_name_are_those_that_were_packed():
     rng = np.random.default_rng(4)
-    for prior in PRIORS.values():
+    for prior in EVERY:
         chain = draw_chain(prior, SHAPE, rng)
         for one, other in zip(chain, prior.chain_of(packed(chain), SHAPE), strict=True):
             assert (one is None) == (other is None)
@@ -246,7 +247,7 @@ def test_hyperparameters_by_name_are_those_that_were_packed():
 
 
 def test_a_chain_starts_at_its_scale_with_components_that_stay():
-    for prior in PRIORS.values():
+    for prior in EVERY:
         chain = prior.chain_of(prior.start(factor_of(prior)), SHAPE)
         np.testing.assert_allclose(chain.transition.sum(axis=0), 1.0)
         assert (np.diagonal(chain.transition) > 0.8).all()
@@ -265,7 +266,7 @@ def test_misses_of_beta_variables_keep_their_digits():
 
 def test_hyperparameters_are_reported_by_name_and_axis():
     rng = np.random.default_rng(6)
-    for prior in PRIORS.values():
+    for prior in EVERY:
         chains = [draw_chain(prior, SHAPE, rng) for _ in range(3)]
         found = prior.reported(factor_of(prior), np.array([[packed(chain) for chain in chains]]))
         axes = {name: each for name, (each, _) in found.items()}
@@ -283,7 +284,7 @@ def test_hyperparameters_are_reported_by_name_and_axis():
 
 
 def test_facts_come_back():
-    for prior in PRIORS.values():
+    for prior in EVERY:
         assert GammaChainPrior.from_facts(prior.facts()) == prior
     with pytest.raises(TypeError, match="independent"):
         prior.gamma(np.ones(3), 1.0)
