@@ -124,8 +124,8 @@ def test_pages_and_checklists_state_all_releases_and_what_they_promise_together(
     page = (here / "fit.html").read_text(encoding="utf-8")
     listed = run("checklist", "fit.nc", "--release", "both.npz").stdout
     for text in (page, listed):
-        assert "Release 1 of 2 describes itself as follows. 10 x 6 counts" in text
-        assert "Release 2 of 2 describes itself as follows. 8 x 6 counts" in text
+        assert "In the words of release 1 of 2: 10 x 6 counts" in text
+        assert "In the words of release 2 of 2: 8 x 6 counts" in text
         assert together in text
         assert "as whoever made this fit has stated" not in text
     assert "Simulated releases" in page

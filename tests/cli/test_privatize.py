@@ -40,7 +40,7 @@ def test_privatize_to_a_folder_of_files_then_fit_it(here):
     assert "20 row labels and 8 column labels are published as they are, without noise." in said
     assert "Wrote r.npz: 20 x 8 reports in 4 files, truncated at zero." in said
     assert [cv.Release.load(path).shape[0] for path in sorted(Path("r.npz").iterdir())] == [6, 6, 6, 2]
-    assert "exists" in fails(
+    assert "got an existing folder" in fails(
         "privatize", "counts.csv", "-o", "r.npz", "--epsilon", "1", "--precision", "2", "--rows-per-file", "6"
     )
     run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT)
