@@ -10,7 +10,7 @@ import countveil as cv
 from countveil.fit.component_tables import component_counts
 from countveil.inference.predict import log_predictive
 from countveil.privacy.mechanisms import Suppression
-from countveil.selection import stack
+from countveil.selection import hold_out
 
 pytestmark = pytest.mark.long
 
@@ -180,7 +180,7 @@ def test_new_rows_are_transformed_with_their_exposures(fitted):
 
 def test_hidden_cells_and_folds_keep_them():
     _, exposure, data, *_ = scene()
-    training, held_out = stack.hold_out(data, 0.2, seed=1)
+    training, held_out = hold_out(data, 0.2, seed=1)
     np.testing.assert_array_equal(training.exposure, exposure)
     np.testing.assert_array_equal(held_out.exposure, exposure)
     models = {k: cv.TopicModel(k, likelihood="poisson", **OPTIONS) for k in (1, 2)}

@@ -90,6 +90,8 @@ def tables_of(fit, **more):
             continue
         if name == "dispersions" and fit.model_.likelihood.name == "poisson":
             continue
+        if name == "seasons" and fit.season_ is None:
+            continue
         if name in ("to_frame", "counts_table"):  # of the tables of the others; of data: test_counts_table.py
             continue
         if name in {**vars(HasEffects), **vars(HasPrevalenceOverTime)}:  # of fits with covariates or dates
