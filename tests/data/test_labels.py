@@ -448,7 +448,7 @@ def test_columns_must_differ_and_rows_need_not():
 @pytest.mark.parametrize("axis", ["row", "column"])
 def test_labels_that_differ_in_white_space_are_warned_of_and_kept(axis):
     labels = ["aid", "aid ", "war"]
-    message = f"{axis} labels 'aid' and 'aid ' differ in white space alone"
+    message = f"{axis} labels 'aid' and 'aid ' differ only in white space"
     with pytest.warns(UserWarning, match=message) as caught:
         found = ExactCounts(frame(**{f"{axis}s": labels}))
     assert len(caught) == 1

@@ -374,7 +374,7 @@ def test_tables_that_are_too_large_are_refused(monkeypatch):
 
     monkeypatch.setattr(observations, "MOST_CELLS", 5)
     with pytest.raises(
-        ValueError, match=r"exposure by cell must be of 5 cells at most, .* got 6: give one of rows"
+        ValueError, match=r"exposure by cell must have at most 5 cells, .* got 6: give one of rows"
     ):
         cv.ExactCounts(COUNTS, exposure=CELLS)
     assert matrices.MOST_CELLS > 10**7

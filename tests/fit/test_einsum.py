@@ -191,7 +191,10 @@ def test_a_symmetric_factor_is_square():
             r"finite and not negative, got -3.0 at index \(1, 1\)$",
         ),
         ({"fixed": {"vk": np.full((3, 2), np.nan)}}, r"finite and not negative, got nan at index \(0, 0\)$"),
-        ({"fixed": {"vk": np.zeros((3, 2))}}, r"^fixed factor 'vk' must have a positive entry, got only zeros"),
+        (
+            {"fixed": {"vk": np.zeros((3, 2))}},
+            r"^fixed factor 'vk' must have a positive entry, got only zeros",
+        ),
         (
             {"fixed": {"vk": np.ones((3, 2))}, "priors": {"vk": (1, 1)}},
             r"^fixed must be for factors without a prior in priors, got 'vk'$",
