@@ -99,7 +99,7 @@ def test_planted_faults_of_the_samplers_show(monkeypatch):
             zero = 1 - once[0][0] / 2**bits
             return tuple([int(x / (1 + zero)) for x in part] for part in once)
 
-        patch.setattr(_survival, "magnitude", twice)
+        patch.setattr(_survival, "gaussian_magnitude", twice)
         assert p_value(GaussianSampler(variance).draw_array(DRAWS, entropy), 1.0) < CRITICAL
     with monkeypatch.context() as patch:  # a tail that is geometric
         patch.setattr(GaussianSampler, "beyond", lambda self, entropy: geometric(2 / variance, entropy))
