@@ -9,7 +9,9 @@ from h5netcdf.dimensions import Dimension
 def looked_up_once() -> None:
     """Let variables and dimensions of files that are only read keep what they were once found to be."""
     for kind in (BaseObject, Dimension):
-        kind._h5ds = property(once(kind._h5ds.fget))
+        look_up = getattr(kind, "_h5ds", None)  # private: where it is gone, files are read as users read them
+        if isinstance(look_up, property):
+            kind._h5ds = property(once(look_up.fget))
 
 
 def once(look_up):
