@@ -49,5 +49,5 @@ def test_what_has_no_intervals_is_drawn_without():
 def test_others_are_refused():
     with pytest.raises(TypeError, match="fit must be a TopicModel, a TensorModel or a BlockModel, got str"):
         plotting.effects("fit", {}, {})
-    with pytest.raises(ValueError, match="frame must have a row"):
+    with pytest.raises(ValueError, match="frame must have at least one row"):
         plotting.expected_prevalence(the_fit(), FRAME.iloc[:0])
