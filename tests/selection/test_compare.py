@@ -102,7 +102,9 @@ def test_scores_are_about_the_chains_that_a_model_asks_for(reports):
         few, many = cv.compare(data, fitted, 3, 5, **SHORT).scores
         np.testing.assert_array_equal(few, many)
     for wrong in ("four", None, 2.5, 0):
-        with pytest.raises(ValueError, match=r"chains must be a whole number( of at least 1| or .auto.), got"):
+        with pytest.raises(
+            ValueError, match=r"chains must be a whole number( of at least 1| or .auto.), got"
+        ):
             cv.compare(data, models(chains=wrong), 3, 5, **SHORT)
 
 
