@@ -112,7 +112,6 @@ def test_weights_of_an_owner_are_refused_without_being_shown(file, weight):
 
 
 def test_a_graph_with_weights_in_text(file):
-    pytest.importorskip("networkx")
     edges = read_edges(file(GRAPH, "s.graphml"))
     assert edges.directed
     assert edges.actors == ["A", "B", "C", "D"]

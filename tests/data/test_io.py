@@ -373,7 +373,8 @@ def test_rows_with_labels_are_all_there(here):
 
 
 def test_annotated_data_has_its_names(here):
-    anndata = pytest.importorskip("anndata")
+    import anndata
+
     data = anndata.AnnData(
         np.log1p(SPARSE_COUNTS.astype(float)),
         layers={"counts": sp.csr_matrix(SPARSE_COUNTS)},

@@ -21,7 +21,7 @@ from countveil.common import fit_files
 from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts
 from countveil.data.simulation import simulate_release
 from countveil.evaluation.topics import match_topics, topic_error
-from countveil.inference import draws, gibbs, run, scoring
+from countveil.inference import draws, gibbs, posterior, run, scoring
 from countveil.inference.posterior import label_free
 from countveil.privacy import PrivacyLevel
 from tests import hostile
@@ -390,6 +390,27 @@ def test_chains_stop_by_the_numbers_of_the_verdict(monkeypatch):
         TopicModel(3, **SHORT | {"chains": "auto"}).fit(small_data()).posterior["posterior"].sizes["chain"]
         == 3
     )
+
+
+@pytest.mark.long
+def test_chains_stop_by_every_quantity_of_the_verdict(monkeypatch):
+    looked_at, right = [], posterior.nested
+    monkeypatch.setattr(posterior, "nested", lambda *given: looked_at.append(given[0]) or right(*given))
+    monkeypatch.setattr(draws, "ROUNDS", (2, 3))
+    monkeypatch.setattr(run, "R_HAT_NESTED", np.inf)
+    x = pd.DataFrame({"x": np.arange(12.0)}, index=DOCS)
+    dates = pd.Series(np.arange(12) // 3 + 1990, index=DOCS)
+    options = SHORT | {"chains": "auto"}
+    for model, beside in (
+        (TopicModel(2, **options), {}),
+        (TopicModel(2, prevalence="~ x", **options), {"covariates": x}),
+        (TopicModel(2, **options), {"time": dates}),
+    ):
+        looked_at.clear()
+        wanted = label_free(*model.fit(small_data(), **beside)._fitted())
+        del wanted["log-likelihood"]
+        sums = sorted(float(np.sum(values)) for values in wanted.values())
+        assert sorted(float(np.sum(values)) for values in looked_at) == pytest.approx(sums, rel=1e-4)
 
 
 def test_diagnostics_cover_label_free_quantities(fit):

@@ -108,6 +108,17 @@ def test_rows_are_called_by_their_numbers_in_the_data():
     assert "that of column 0, counted from 0, is 5,000" in said
 
 
+def test_rates_are_times_exposures():
+    rng = np.random.default_rng(6)
+    exposure = np.where(np.arange(20) < 10, 10.0, 0.1) * np.ones((30, 1))
+    theta, phi = rng.gamma(2.0, 1.0, (30, 3)), rng.gamma(2.0, 1.0, (20, 3))
+    counts = rng.poisson(theta @ phi.T * exposure)
+    noise = rng.geometric(0.5, (2, *counts.shape))
+    data = PrivatizedCounts(counts + noise[0] - noise[1], 0.5, exposure=exposure)
+    assert not of_counts(stub(theta, phi, (), POISSON), data, np.arange(30))
+    assert of_counts(stub(theta, phi[::-1], (), POISSON), data, np.arange(30))
+
+
 def test_nothing_is_said_where_reports_are_no_unbiased_estimates():
     rng = np.random.default_rng(4)
     fit, _ = case(rng, "poisson", geometric(0.5))

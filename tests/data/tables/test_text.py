@@ -135,7 +135,8 @@ def test_separators_at_the_end_of_every_line_make_no_column(tmp_path):
 
 
 def test_a_workbook_is_read_by_its_types(tmp_path):
-    openpyxl = pytest.importorskip("openpyxl")
+    import openpyxl
+
     book = openpyxl.Workbook()
     sheet = book.active
     for row in (
