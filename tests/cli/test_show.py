@@ -52,7 +52,7 @@ def test_tables_are_printed_as_json(fitted):
     found = json.loads(run("show", "named.nc", "--members", "2", "--documents", "1", "--json").stdout)
     numbers = ["dispersions", "totals", "diagnostics", "chains", "state", "verdict", "mechanism"]
     assert list(found) == ["topics by word", "documents", *numbers]
-    assert found["totals"] == pytest.approx(fit.totals()._asdict())
+    assert found["totals"] == pytest.approx(fit.totals().facts)
     assert found["dispersions"][0]["p"] == pytest.approx(fit.dispersions()["p"][0])
     assert found["state"] == fit.diagnostics().state
     r_hat = dict(zip(fit.diagnostics().table.index, fit.diagnostics().table["r_hat"], strict=True))

@@ -27,7 +27,7 @@ def test_tables_are_those_of_the_methods(fit):
     pd.testing.assert_frame_equal(tables["topics"], fit.support().rename(columns={"component": "topic"}))
     pd.testing.assert_frame_equal(tables["documents"], fit.topic_shares())
     pd.testing.assert_frame_equal(tables["topic_correlations"], fit.topic_correlations())
-    assert tables["totals"].iloc[0].tolist() == list(fit.totals())
+    assert tables["totals"].iloc[0].to_dict() == fit.totals().facts
     said = tables["fit"].set_index("fact")["value"]
     assert said["verdict"] == fit.diagnostics().verdict
     assert said["seed"] == "1"
@@ -69,7 +69,7 @@ def test_other_models_and_methods_have_their_own_tables(tmp_path):
     assert blocks["communities_by_actor"].columns[0] == "community"
     point = cv.TopicModel(2, method="em", max_iter=3, seed=1, threads=1, progress=False).fit(square)
     tables = point.tables()
-    assert "lower" not in tables["totals"]
+    assert list(tables["totals"]) == ["reported", "error", "fitted", "lower", "upper"]
     assert "lower" not in tables["documents"]
     assert tables["fit"]["fact"].tolist()[-1] == "no intervals"
     assert len(tables["diagnostics"]) == 1

@@ -49,6 +49,8 @@ def test_the_reports_total_is_unbiased_with_the_error_that_it_states(levels, tru
     assert abs(missed.mean()) < 4.5 * error
     stated = np.sqrt(np.mean([each.error**2 for each in found]))
     assert stated == pytest.approx(missed.std(), rel=0.25)
+    held = np.mean([each.lower <= counts[~HIDDEN].sum() <= each.upper for each in found])
+    assert held == pytest.approx(0.9, abs=0.08)  # nearly four standard errors
 
 
 @pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial"])
@@ -57,7 +59,7 @@ def test_the_fit_s_total_is_of_the_cells_that_were_seen(likelihood):
     fit = fitted(cv.TopicModel(2, likelihood=likelihood, **SHORT), data)
     found = totals_of(fit, data)
     assert found.fitted == pytest.approx(float(fit.rate().to_numpy()[~HIDDEN].sum()), rel=1e-9)
-    assert found.lower < found.fitted < found.upper
+    assert found.fitted_lower < found.fitted < found.fitted_upper
     point = fitted(cv.TopicModel(2, method="em", seed=1, threads=1, max_iter=5), data)
     assert totals_of(point, data)[3:] == (None, None)
 
@@ -89,7 +91,7 @@ def test_a_fit_keeps_its_totals_and_says_what_speaks_against_them():
     assert doubt_of(less._replace(reported=fit.totals().fitted), fit) == ""
     for dispersion, other in (("global", "column or row"), ("column", "row")):
         bursts = fitted(cv.TopicModel(2, dispersion=dispersion, **SHORT), data)
-        short = bursts.totals()._replace(upper=1.0, reported=1e6)
+        short = bursts.totals()._replace(fitted_upper=1.0, reported=1e6)
         assert doubt_of(short, bursts).endswith(f"or a dispersion by {other}, may help.")
     naive = fitted(cv.TopicModel(2, likelihood="poisson", **SHORT), cv.NaiveCounts(counts + noise))
     assert doubt_of(less, naive) == ""

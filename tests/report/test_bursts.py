@@ -36,9 +36,9 @@ def test_the_page_of_a_poisson_fit_says_that_it_leaves_counts_out(bursty):
     fit = fitted(bursty, likelihood="poisson")
     page, found = read(render(fit, bursty)), totals_of(fit, observed(fit, bursty))
     assert found.falls_short
-    said = f"without a model {found.reported:,.0f} (standard error {found.error:,.0f})"
+    said = f"without a model {found.reported:,.0f} (90% interval {found.lower:,.0f} to {found.upper:,.0f})"
     assert said in page.text
-    assert f"{found.fitted:,.0f} (90% interval {found.lower:,.0f} to {found.upper:,.0f})" in page.text
+    assert f"by this fit {found.fitted:,.0f}" in page.text
     assert page.text.count('Try likelihood="negative-binomial".') == 1
     assert "Dispersion of the counts" not in page.text
 

@@ -282,7 +282,7 @@ def test_methods_without_calibrated_intervals_have_weights_and_no_intervals(part
     assert "uncalibrated_lower" in found.topics(uncalibrated=True)
     assert list(found.count_intervals()) == ["mean", "median"]
     assert list(found.count_intervals(uncalibrated=True))[2:] == ["uncalibrated_lower", "uncalibrated_upper"]
-    assert found.totals(parts[0]).upper is None
+    assert found.totals(parts[0]).fitted_upper is None
 
 
 @pytest.mark.long

@@ -150,7 +150,7 @@ def fit_tables(found: Any, members: int, documents: int = 0) -> Result:
         tables["dispersions"] = found.dispersions
     totals = found.totals()
     if totals is not None:
-        tables["totals"] = totals._asdict()
+        tables["totals"] = totals.facts
     judged = found.diagnostics()
     tables["diagnostics"] = judged.table.reset_index(names="quantity")
     return (

@@ -67,9 +67,7 @@ class Exports(Results, HasDispersions):
             found["dispersions"] = self.dispersions
         totals = self.totals()
         if totals is not None:
-            row = pd.DataFrame([totals])
-            row = row if totals.lower is not None else row.drop(columns=["lower", "upper"])
-            found["totals"] = row.copy
+            found["totals"] = partial(pd.DataFrame, [totals.facts])
         return found
 
     def _sizes_of(self, part: Part) -> pd.DataFrame:

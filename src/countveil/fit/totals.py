@@ -90,7 +90,7 @@ def doubt_of(totals: Totals, fit: Readable) -> str:
     """What to say of a sampler's fit whose total is not that of the reports, and what to do; empty where it is."""
     if fit.posterior.attrs["observations"] != "private":
         return ""
-    if totals.upper is None:
+    if totals.fitted_upper is None:
         return advice_on(totals, fit) if totals.share.too_small else ""
     if not totals.far_off:
         return ""

@@ -30,6 +30,7 @@ LOG_LIKELIHOOD = "log-likelihood"
 MIN_DRAWS = 4  # of a chain, for anything to be said
 ESS_GOOD = 400
 SIGNAL_LEAST = 0.8  # a fit with a smaller share is not safe to report, nor one whose total's is above 1 / 0.8
+NORMAL_90 = 1.6448536269514722  # standard errors on both sides of a normal 90% interval
 ERRORS = 2.0  # standard errors by which a share must be smaller, or larger
 ERRORS_SURE = (
     4.0  # by which a sampler's interval must miss the reports' total for the fit not to be safe to report
@@ -65,31 +66,57 @@ class Share(NamedTuple):
 
 
 class Totals(NamedTuple):
-    """The sum of the true counts of all cells that were seen, as the reports and the fit have it."""
+    """The sum of the true counts of all cells that were seen, as the reports and the fit have it.
+
+    ``lower`` and ``upper`` bound the 90% interval that is printed. Where the reports alone estimate the sum without
+    bias, it is theirs: it holds whatever the model is, where small errors of a model in many cells add up.
+    """
 
     reported: float  # an unbiased estimate from the reports alone; NaN where there is none
     error: float  # its standard error, by the noise; of other noise than two-sided geometric at most
     fitted: float  # expected by the fit
-    lower: float | None  # of its 90% interval; None where intervals are not calibrated
-    upper: float | None
+    fitted_lower: float | None  # of the fit's own 90% interval; None where intervals are not calibrated
+    fitted_upper: float | None
+
+    @property
+    def lower(self) -> float | None:
+        """Of the 90% interval of the sum; None where there is none."""
+        return (
+            self.fitted_lower if np.isnan(self.reported) else max(self.reported - NORMAL_90 * self.error, 0.0)
+        )
+
+    @property
+    def upper(self) -> float | None:
+        """Of the 90% interval of the sum; None where there is none."""
+        return (
+            self.fitted_upper if np.isnan(self.reported) else max(self.reported + NORMAL_90 * self.error, 0.0)
+        )
+
+    @property
+    def facts(self) -> dict[str, float]:
+        """What tables and JSON say."""
+        found = {"reported": self.reported, "error": self.error, "fitted": self.fitted}
+        return found | (
+            {} if self.lower is None or self.upper is None else {"lower": self.lower, "upper": self.upper}
+        )
 
     @property
     def falls_short(self) -> bool:
         """Whether the fit's interval lies below the reports' total by more than two standard errors."""
-        most = self.fitted if self.upper is None else self.upper
+        most = self.fitted if self.fitted_upper is None else self.fitted_upper
         return most < self.reported - ERRORS * self.error
 
     @property
     def exceeds(self) -> bool:
         """Whether the fit's interval lies above the reports' total by more than two standard errors."""
-        least = self.fitted if self.lower is None else self.lower
+        least = self.fitted if self.fitted_lower is None else self.fitted_lower
         return least > self.reported + ERRORS * self.error
 
     @property
     def far_off(self) -> bool:
         """Whether the reports' total is beyond the fit's interval by more than chance explains."""
-        least = self.fitted if self.lower is None else self.lower
-        most = self.fitted if self.upper is None else self.upper
+        least = self.fitted if self.fitted_lower is None else self.fitted_lower
+        most = self.fitted if self.fitted_upper is None else self.fitted_upper
         error = ERRORS_SURE * self.error
         return most < self.reported - error or least > max(self.reported, 0.0) + error
 
@@ -101,19 +128,16 @@ class Totals(NamedTuple):
         return Share(self.fitted / self.reported, self.error / self.reported)
 
     def __str__(self) -> str:
-        """All numbers."""
-        interval = (
-            ""
-            if self.lower is None
-            else f" (90% interval {number(self.lower)} to {number(self.upper or 0.0)})"
-        )
-        fitted = f"{number(self.fitted)} by this fit{interval}"
+        """What the fit expects, and the interval."""
+        fitted, interval = number(self.fitted), ""
+        if self.lower is not None and self.upper is not None:
+            interval = f"{number(self.lower)} to {number(self.upper)}"
         if np.isnan(self.reported):
-            return f"{fitted}; the reports alone, without a model, give no unbiased estimate"
-        return (
-            f"{fitted}; {number(self.reported)} by the reports alone, without a model "
-            f"(standard error {number(self.error)})"
-        )
+            interval = interval and f" (90% interval {interval})"
+            return f"{fitted} by this fit{interval}; the reports alone, without a model, give no unbiased estimate"
+        if not self.error:
+            return f"{fitted} by this fit; {number(self.reported)} by the reports alone"
+        return f"{fitted} by this fit; {interval} by the reports alone, without a model (90% interval)"
 
 
 def number(value: float) -> str:
