@@ -84,6 +84,31 @@ def with_totals(change):
     return made
 
 
+def noisy_totals(change, mechanism, noise, hide=False):
+    """Row totals with noise of their own, changed, beside reports with Gaussian noise or with small counts hidden."""
+
+    def made(change):
+        def make(rng):
+            y = counts(rng, 20.0)
+            totals = noise(rng, change(y.sum(axis=1)))
+            reports, own = (
+                (suppressed(y, 5), m.Suppression(5)) if hide else (gaussian(rng, y), m.Gaussian(SIGMA))
+            )
+            return cv.Reports(reports, own, totals=[(1, totals, mechanism)])
+
+        return make
+
+    return Claim(made(change), made(lambda totals: totals))
+
+
+def shifted(totals):
+    return np.roll(totals, 1)
+
+
+def too_high(totals):
+    return np.rint(1.1 * totals).astype(np.int64)
+
+
 def by_alpha(stated, size=SIZE, mean=2.0, cut=False):
     def made(rng):
         reports = geometric(rng, counts(rng, mean, size))
@@ -213,8 +238,19 @@ CLAIMS = {
         under(m.TopCoding(12), lambda rng: np.minimum(counts(rng), 12)),
         fitted=500,
     ),
-    "totals shifted by a label": Claim(with_totals(lambda totals: np.roll(totals, 1)), TOTALS),
-    "totals a tenth too high": Claim(with_totals(lambda totals: np.rint(1.1 * totals)), TOTALS),
+    "totals shifted by a label": Claim(with_totals(shifted), TOTALS),
+    "totals a tenth too high": Claim(with_totals(too_high), TOTALS),
+    "noisy totals shifted by a label": noisy_totals(shifted, m.Gaussian(SIGMA), gaussian),
+    "noisy totals a tenth too high": noisy_totals(too_high, m.TwoSidedGeometric(ALPHA), geometric),
+    "totals with more noise than all their reports, shifted by a label": noisy_totals(
+        shifted, m.Gaussian(60.0), lambda rng, totals: gaussian(rng, totals, 60.0)
+    ),
+    "noisy totals of counts, some of them hidden, shifted by a label": noisy_totals(
+        shifted, m.TwoSidedGeometric(ALPHA), geometric, hide=True
+    ),
+    "noisy totals of counts, some of them hidden, a tenth too high": noisy_totals(
+        too_high, m.Laplace(SCALE), laplace, hide=True
+    ),
     "Gaussian noise cut at zero": Claim(
         under(m.Gaussian(SIGMA), lambda rng: np.maximum(gaussian(rng, counts(rng)), 0.0)), SIGNED, REFUSED
     ),
