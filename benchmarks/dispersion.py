@@ -1,29 +1,37 @@
 """Whether fits find the dispersion of counts under wide noise.
 
-python benchmarks/dispersion.py [--tables N] [CASE ...]
+    python benchmarks/dispersion.py FILE [CASE ...] [--tables N] [--processes N]
 
 Planted tables of 20 x 30 negative binomial counts with one component, whose p is the same in all columns or varies
 between them, under several mechanisms. Each is fitted with the defaults, and again with chains that start at the truth.
-Printed are the coverage of 90% intervals of the true counts, and the mean p of both fits: chains that stick at their
-start show as a difference between them. Another case has exact counts of 60 x 5 cells with means up to 9,000, and
-prints R-hat of p. A CASE is a part of a line's name, such as "scale 30" or "exact".
+Another case has exact counts of 60 x 5 cells with means up to 9,000. A CASE is a part of a case's name, such as
+"scale 30" or "exact". Every table is a line of FILE at once; those that FILE has are left out.
+
+Columns: covered, the coverage of 90% intervals of the true counts; the mean p of both fits, where chains that stick at
+their start show as a difference; R-hat of p and nested R-hat of p, at most; seconds of the first fit.
 """
 
 import argparse
+import csv
 import itertools
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
-import arviz_stats
 import numpy as np
+import pandas as pd
 
 import countveil as cv
 from countveil.inference import dispersion
 
 N_ROWS, N_COLUMNS = 20, 30
+EXACT = "exact"
+COLUMNS = ["case", "seed", "covered", "p", "p_from_truth", "r_hat", "nested", "seconds"]
 BURST_SHAPE = 2.0  # gamma shape of the planted factors' entries
 
 
@@ -100,7 +108,7 @@ def at_truth(table: Table) -> Any:
 def fitted(data: Any, **options: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return cv.TopicModel(n_topics=1, seed=1, **options).fit(data)
+        return cv.TopicModel(n_topics=1, seed=1, threads=1, progress=False, **options).fit(data)
 
 
 def p_of(fit: Any) -> np.ndarray:
@@ -108,57 +116,67 @@ def p_of(fit: Any) -> np.ndarray:
     return np.asarray(fit.posterior["posterior"]["p"].to_numpy())
 
 
-def cases() -> Iterator[tuple[str, float, bool, float, Any]]:
-    for p, by_column, mean in itertools.product((0.2, 0.7, 0.99), (False, True), (5.0, 500.0)):
-        for name, observe in MECHANISMS.items():
-            yield (
-                f"p {p} {'by column' if by_column else 'one'}, mean {mean:g}, {name}",
-                p,
-                by_column,
-                mean,
-                observe,
-            )
+def cases() -> dict[str, tuple[float, bool, float, Any]]:
+    """(p, whether it varies by column, mean, observations of counts) of every case by its name."""
+    return {
+        f"p {p} {'by column' if by_column else 'one'}, mean {mean:g}, {name}": (p, by_column, mean, observe)
+        for p, by_column, mean in itertools.product((0.2, 0.7, 0.99), (False, True), (5.0, 500.0))
+        for name, observe in MECHANISMS.items()
+    } | {EXACT: (0.99, False, 3000.0, lambda counts, rng: cv.ExactCounts(counts))}
+
+
+def measure(name: str, seed: int) -> list[Any]:
+    """All columns of one table."""
+    p, by_column, mean, observe = cases()[name]
+    rng = np.random.default_rng(seed if name == EXACT else [seed, int(100 * p), by_column, int(mean)])
+    table = planted(rng, p, by_column, mean, (60, 5) if name == EXACT else (N_ROWS, N_COLUMNS))
+    data = observe(table.counts, rng)
+    begun = time.perf_counter()
+    fit = fitted(data)
+    seconds = time.perf_counter() - begun
+    covered, reference, found = np.nan, np.nan, fit.diagnostics().table
+    if name != EXACT:
+        intervals = fit.count_intervals(data, 0.9)
+        inside = (intervals.lower <= table.counts) & (table.counts <= intervals.upper)
+        covered = float(np.mean(inside))
+        with at_truth(table):
+            reference = p_of(fitted(data)).mean()
+    agreement = found.loc["p", ["r_hat", "r_hat_nested"]]
+    return [name, seed, covered, p_of(fit).mean(), reference, *agreement, seconds]
+
+
+def measured(n_processes: int, left: Sequence[tuple[str, int]]) -> Iterator[list[Any]]:
+    """What is left, as it ends. The first one is fitted alone: it leaves compiled functions on disk for the others."""
+    if left:
+        yield measure(*left[0])
+    with ProcessPoolExecutor(n_processes, mp_context=get_context("spawn")) as pool:
+        for each in as_completed([pool.submit(measure, *key) for key in left[1:]]):
+            yield each.result()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    parser.add_argument("file", type=Path)
     parser.add_argument("cases", nargs="*", help="parts of names of cases; all without any")
     parser.add_argument("--tables", type=int, default=4, help="planted tables of each case")
-    options = parser.parse_args()
-    print(f"{'case':50s} coverage      p  p from the truth  seconds of a fit")
-    for name, p, by_column, mean, observe in cases():
-        if options.cases and not any(part in name for part in options.cases):
-            continue
-        covered, found, reference, seconds = [], [], [], 0.0
-        for seed in range(options.tables):
-            rng = np.random.default_rng([seed, int(100 * p), by_column, int(mean)])
-            table = planted(rng, p, by_column, mean)
-            data = observe(table.counts, rng)
-            begun = time.perf_counter()
-            fit = fitted(data)
-            seconds += time.perf_counter() - begun
-            intervals = fit.count_intervals(data, 0.9)
-            inside = (intervals.lower <= table.counts) & (table.counts <= intervals.upper)
-            covered.append(np.mean(inside))
-            found.append(p_of(fit).mean())
-            with at_truth(table):
-                reference.append(p_of(fitted(data)).mean())
-        print(
-            f"{name:50s} {np.mean(covered):8.3f} {np.mean(found):6.3f} {np.mean(reference):17.3f} "
-            f"{seconds / options.tables:17.1f}",
-            flush=True,
-        )
-    if not options.cases or "exact" in options.cases:
-        for seed in range(options.tables):
-            rng = np.random.default_rng(seed)
-            table = planted(rng, 0.99, False, 3000.0, (60, 5))
-            p = p_of(fitted(cv.ExactCounts(table.counts)))
-            rhat = [float(arviz_stats.rhat(p[..., v])) for v in range(p.shape[-1])]
-            print(
-                f"exact counts of 60 x 5, largest {table.counts.max():,}: R-hat of p at most {max(rhat):.3f}"
+    parser.add_argument("--processes", type=int, default=1)
+    asked = parser.parse_args()
+    if not asked.file.exists():
+        asked.file.write_text(",".join(COLUMNS) + "\n")
+    done = set(pd.read_csv(asked.file)[["case", "seed"]].itertuples(index=False, name=None))
+    names = [name for name in cases() if not asked.cases or any(part in name for part in asked.cases)]
+    keys = [(name, seed) for seed in range(asked.tables) for name in names]
+    for line in measured(asked.processes, [key for key in keys if key not in done]):
+        with asked.file.open("a", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerow(
+                f"{each:.4f}" if isinstance(each, float) else each for each in line
             )
+        print(*line[:2], flush=True)
+    found = pd.read_csv(asked.file)
+    with pd.option_context("display.width", 200, "display.max_columns", None, "display.max_rows", None):
+        print(found.drop(columns="seed").groupby("case", sort=False).mean().round(3).to_string())
 
 
 if __name__ == "__main__":

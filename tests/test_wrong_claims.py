@@ -6,6 +6,7 @@ import pytest
 import countveil as cv
 from countveil.data.mechanism_checks import MechanismState
 from countveil.inference.diagnostics import State
+from tests import wrong_claims
 from tests.wrong_claims import CLAIMS, REFUSED, fitted, verdict_on
 
 pytestmark = pytest.mark.long
@@ -57,3 +58,29 @@ def test_the_verdict_on_reports_that_were_cut_says_that_nothing_is_known_of_alph
         "cannot be checked. The reports were truncated at zero, so they cannot show whether alpha"
         in found.verdict
     )
+
+
+def test_a_run_that_was_stopped_goes_on_where_its_file_ends(tmp_path, monkeypatch, capsys):
+    """Nothing is fitted twice, every line is in the file before the next one is made, and doubts are counted."""
+    path, names = tmp_path / "twins.csv", [name for name, claim in CLAIMS.items() if claim.fitted]
+    asked = []
+
+    def made(n, left):
+        assert n == 3
+        for name, seed in left:
+            asked.append((name, seed))
+            yield [
+                name,
+                str(seed),
+                "not safe yet" if seed else "safe to report",
+                "",
+                "a doubt" if seed else "",
+            ]
+            assert f"{name},{seed}," in path.read_text().replace('"', "")
+
+    monkeypatch.setattr(wrong_claims, "in_processes", made)
+    for n in (1, 2):
+        wrong_claims.main([str(n), "--processes", "3", "--file", str(path)])
+    assert asked == [(name, seed) for seed in (0, 1) for name in names]
+    said = f"{names[0]}: 1 of 2 right twins are doubted; {{'not safe yet': 1, 'safe to report': 1}}"
+    assert said in capsys.readouterr().out.splitlines()

@@ -1,13 +1,18 @@
 """Wrong claims about the noise, with the verdict that each must get; and right twins, which must not be doubted.
 
 Every claim makes a table from a generator, as it was published and as it is stated.
-``python -m tests.wrong_claims 200`` fits this many releases of each right twin that needs a fit, and prints how many
-were doubted.
+``python -m tests.wrong_claims 200 --processes 16 --file twins.csv`` fits this many releases of each right twin that
+needs a fit, and prints how many were doubted. Every fit is a line of the file at once; those that it has are left out.
 """
 
+import argparse
+import csv
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -77,6 +82,31 @@ def with_totals(change):
         return cv.Reports(gaussian(rng, y), m.Gaussian(SIGMA), totals=[(1, totals)])
 
     return made
+
+
+def noisy_totals(change, mechanism, noise, hide=False):
+    """Row totals with noise of their own, changed, beside reports with Gaussian noise or with small counts hidden."""
+
+    def made(change):
+        def make(rng):
+            y = counts(rng, 20.0)
+            totals = noise(rng, change(y.sum(axis=1)))
+            reports, own = (
+                (suppressed(y, 5), m.Suppression(5)) if hide else (gaussian(rng, y), m.Gaussian(SIGMA))
+            )
+            return cv.Reports(reports, own, totals=[(1, totals, mechanism)])
+
+        return make
+
+    return Claim(made(change), made(lambda totals: totals))
+
+
+def shifted(totals):
+    return np.roll(totals, 1)
+
+
+def too_high(totals):
+    return np.rint(1.1 * totals).astype(np.int64)
 
 
 def by_alpha(stated, size=SIZE, mean=2.0, cut=False):
@@ -208,8 +238,19 @@ CLAIMS = {
         under(m.TopCoding(12), lambda rng: np.minimum(counts(rng), 12)),
         fitted=500,
     ),
-    "totals shifted by a label": Claim(with_totals(lambda totals: np.roll(totals, 1)), TOTALS),
-    "totals a tenth too high": Claim(with_totals(lambda totals: np.rint(1.1 * totals)), TOTALS),
+    "totals shifted by a label": Claim(with_totals(shifted), TOTALS),
+    "totals a tenth too high": Claim(with_totals(too_high), TOTALS),
+    "noisy totals shifted by a label": noisy_totals(shifted, m.Gaussian(SIGMA), gaussian),
+    "noisy totals a tenth too high": noisy_totals(too_high, m.TwoSidedGeometric(ALPHA), geometric),
+    "totals with more noise than all their reports, shifted by a label": noisy_totals(
+        shifted, m.Gaussian(60.0), lambda rng, totals: gaussian(rng, totals, 60.0)
+    ),
+    "noisy totals of counts, some of them hidden, shifted by a label": noisy_totals(
+        shifted, m.TwoSidedGeometric(ALPHA), geometric, hide=True
+    ),
+    "noisy totals of counts, some of them hidden, a tenth too high": noisy_totals(
+        too_high, m.Laplace(SCALE), laplace, hide=True
+    ),
     "Gaussian noise cut at zero": Claim(
         under(m.Gaussian(SIGMA), lambda rng: np.maximum(gaussian(rng, counts(rng)), 0.0)), SIGNED, REFUSED
     ),
@@ -267,19 +308,46 @@ def fitted(make, seed, draws):
         return model.fit(make(np.random.default_rng(seed)))
 
 
-def main(n):
+def fitted_twin(name, seed):
+    """(claim, seed, state of the verdict, state of the mechanism, what is wrong) of a fit of a right twin, in texts."""
+    found = fitted(CLAIMS[name].right, seed, CLAIMS[name].fitted).diagnostics()
+    return [name, str(seed), str(found.state), str(found.mechanism.state), " ".join(found.mechanism.wrong)]
+
+
+def in_processes(n: int, left: Sequence[tuple[str, int]]) -> Iterator[list[str]]:
+    """What is left, as it ends. The first one is fitted alone: it leaves compiled functions on disk for the others."""
+    if left:
+        yield fitted_twin(*left[0])
+    with ProcessPoolExecutor(n, mp_context=get_context("spawn")) as pool:
+        for each in as_completed([pool.submit(fitted_twin, *key) for key in left[1:]]):
+            yield each.result()
+
+
+def main(arguments: Sequence[str]) -> None:
     """Print how many of n right twins a fit doubts, of every claim that takes one."""
-    for name, claim in CLAIMS.items():
-        seeds = range(n if claim.fitted else 0)
-        found = [fitted(claim.right, seed, claim.fitted).diagnostics() for seed in seeds]
-        doubted = [each.mechanism.wrong for each in found if each.mechanism.wrong]
-        states = {
-            state: sum(each.state == state for each in found) for state in {each.state for each in found}
-        }
-        if found:
-            said = f"{name}: {len(doubted)} of {n} right twins are doubted; {states}"
-            print(said, *doubted[:3], sep="\n  ", flush=True)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("n", nargs="?", type=int, default=20)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--file", type=Path, help="lines of fits, which a later run continues")
+    asked = parser.parse_args(arguments)
+    names = [name for name, claim in CLAIMS.items() if claim.fitted]
+    keys = [(name, seed) for seed in range(asked.n) for name in names]
+    lines: list[list[str]] = []
+    if asked.file is not None and asked.file.exists():
+        lines += csv.reader(asked.file.read_text(encoding="utf-8").splitlines())
+    done = {(name, int(seed)) for name, seed, *_ in lines}
+    for line in in_processes(asked.processes, [key for key in keys if key not in done]):
+        print(*line, sep="; ", flush=True)
+        lines.append(line)
+        if asked.file is not None:
+            with asked.file.open("a", encoding="utf-8", newline="") as file:
+                csv.writer(file, lineterminator="\n").writerow(line)
+    for name in names:
+        own = [line for line in lines if line[0] == name and int(line[1]) < asked.n]
+        doubted = sum(bool(wrong) for *_, wrong in own)
+        states = {state: sum(line[2] == state for line in own) for state in sorted({line[2] for line in own})}
+        print(f"{name}: {doubted} of {len(own)} right twins are doubted; {states}")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 20)
+    main(sys.argv[1:])

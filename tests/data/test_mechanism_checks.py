@@ -269,11 +269,38 @@ def test_many_totals_that_are_each_a_little_off_contradict_together(monkeypatch)
     for size in np.linspace(1.0, 2.2, 25):
         gaps = np.full(40, size)
         monkeypatch.setattr(module, "sums_of_totals", lambda _, gaps=gaps: [(gaps, np.ones(40), wide)])
+        monkeypatch.setattr(module, "totals_out_of_reach", lambda _: [])
         found.append(bool(module.of_totals(None)))
         law = stats.gamma(40**2 / wide.sum(), scale=wide.sum() / 40)
         expected.append(bool(law.sf((gaps**2).sum()) < 0.5 * module.SURPRISE))
     assert found == expected
     assert 0 < sum(found) < len(found)
+
+
+def test_noisy_totals_are_compared_with_the_sums_that_their_reports_allow():
+    """A cell that was never reported allows any sum that is large enough; without it, every hidden one allows four."""
+    rng = np.random.default_rng(11)
+    table = rng.poisson(np.where(np.arange(12) < 3, 2.0, 50.0), (30, 12))
+    noise = m.Gaussian(4.0)
+    values = np.where((table > 0) & (table < 5), np.nan, table)
+
+    def found(factor, mask):
+        totals = np.rint(factor * table.sum(axis=1)) + np.rint(rng.normal(0.0, 4.0, 30))
+        return check_mechanism(
+            cv.Reports(values, m.Suppression(5), mask, totals=[(1, totals, noise)])
+        ).state.name
+
+    unseen = np.broadcast_to(np.arange(12) == 11, table.shape)
+    cases = [(factor, mask) for mask in (None, unseen) for factor in (0.8, 1.0, 1.2)]
+    states = [found(*case) for case in cases]
+    assert states == [
+        "CONTRADICTED",
+        "CONSISTENT",
+        "CONTRADICTED",
+        "CONTRADICTED",
+        "CONSISTENT",
+        "CONSISTENT",
+    ]
 
 
 def test_zeros_that_probably_stand_for_hidden_counts():

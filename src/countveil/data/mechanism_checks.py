@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from enum import StrEnum
 from functools import reduce
 from hashlib import blake2b
+from itertools import chain
 from math import gcd, log
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from scipy.special import gammaincc
 from countveil.data.observations import Observations, runs_of
 from countveil.data.provenance import log_most_probable, made_of
 from countveil.kernels.entries import MASKED
-from countveil.kernels.report_kernels import GUESS, LEAST, MOST
+from countveil.kernels.report_kernels import GUESS, LEAST, MOST, UNBOUNDED
 from countveil.laws.noise.additive import AdditiveLaw
 from countveil.laws.noise.any_mechanism import UNBIASED, AnyMechanismNoise
 from countveil.laws.noise.laws import law_of
@@ -335,9 +336,9 @@ def log_chances(data: Observations) -> Floats | None:
 
 
 def of_totals(data: Observations) -> list[str]:
-    """By exact totals beside unbiased reports: (sum of estimates - total)^2 / variance, each and together (19.6)."""
+    """By totals beside reports: (sum of estimates - total)^2 / variance, each and together (19.6)."""
     found = []
-    for gap, variance, wide in sums_of_totals(data):
+    for gap, variance, wide in chain(sums_of_totals(data), totals_out_of_reach(data)):
         squares, n = gap**2 / variance, gap.size
         alone = gammaincc(1.0 / wide, squares / wide) * n
         together = gammaincc(n**2 / wide.sum(), squares.sum() * n / wide.sum())
@@ -352,20 +353,22 @@ def of_totals(data: Observations) -> list[str]:
     return found
 
 
-def sums_of_totals(data: Observations) -> Iterator[tuple[Floats, Floats, Floats]]:
-    """(sums of estimates less exact totals, their variances, variances of the squares of the one over the other).
+Gaps = tuple[Floats, Floats, Floats]
+"""Distances from totals, their variances, and variances of the squares of the one over the other, (n,) each."""
 
-    One of each for every grouping with a total that can be compared: all of its cells have unbiased reports.
+
+def sums_of_totals(data: Observations) -> Iterator[Gaps]:
+    """Sums of estimates less totals, of every grouping with a total of which all cells have unbiased reports.
+
+    Totals may be reports themselves, whose noise is one more in the sum.
     """
     noise, totals = data.noise, data.totals
     assert isinstance(noise, AnyMechanismNoise)
     if totals is None or not any(isinstance(each, UNBIASED) for each in noise.mechanisms):
         return
-    kernels = totals.kernel
-    exact = kernels.whole_cj[1:, LEAST] == kernels.whole_cj[1:, MOST]
+    value, own = totals.kernel.real_cj[1:, GUESS], totals.variance
     row, column, code = data.row_numbers, data.columns, data.reports.astype(np.int64)
-    unbiased = np.array([isinstance(each, UNBIASED) for each in noise.mechanisms])
-    usable = (code == 0) | ((code > 0) & unbiased[noise.mechanism_c[np.maximum(code, 0)]])
+    usable = usable_codes(noise)[code]
     known = noise.kernel.real_cj[np.maximum(code, 0), GUESS]
     variance = np.where(code > 0, noise.variance_c[np.maximum(code, 0)], 0.0)
     for groups in totals.families:
@@ -373,15 +376,52 @@ def sums_of_totals(data: Observations) -> Iterator[tuple[Floats, Floats, Floats]
         inside = group >= 0
         if not inside.any():
             continue
-        size = exact.size
-        cells, sums, spread, odd = (
-            np.bincount(group[inside], weights, minlength=size)
-            for weights in (None, known[inside], variance[inside], ~usable[inside])
+        cells, sums, spread, fourth, odd = (
+            np.bincount(group[inside], weights, minlength=own.size)
+            for weights in (None, known[inside], variance[inside], variance[inside] ** 2, ~usable[inside])
         )
-        judged = exact & (cells > 0) & (spread > 0) & (odd == 0)
+        judged = (cells > 0) & (spread > 0) & (odd == 0) & ~np.isnan(own)
         if judged.any():
-            gap = sums[judged] - kernels.whole_cj[1:, LEAST][judged]
-            yield gap, spread[judged], 2.0 + max(map(excess, noise.mechanisms)) / cells[judged]
+            total = (spread + own)[judged]
+            most = max(map(excess, (*noise.mechanisms, *totals.mechanisms)))
+            yield (sums - value)[judged], total, 2.0 + most * (fourth + own**2)[judged] / total**2
+
+
+def totals_out_of_reach(data: Observations) -> Iterator[Gaps]:
+    """How far totals with noise are from the sums that their reports allow, of all other totals.
+
+    The noise is at least as far from zero, so that its law bounds how often this happens.
+    """
+    noise, totals = data.noise, data.totals
+    assert isinstance(noise, AnyMechanismNoise)
+    if totals is None or not totals.mechanisms:
+        return
+    value, own = totals.kernel.real_cj[1:, GUESS], totals.variance
+    row, column, code = data.row_numbers, data.columns, data.reports.astype(np.int64)
+    seen, usable = code >= 0, usable_codes(noise)[code]
+    least, most = (np.where(seen, noise.kernel.whole_cj[np.maximum(code, 0), at], 0) for at in (LEAST, MOST))
+    most = np.where(seen & (most < UNBOUNDED), most, np.inf)
+    for groups in totals.families:
+        group = groups[row, column].astype(np.int64)
+        inside = group >= 0
+        if not inside.any():
+            continue
+        odd, low, high = (
+            np.bincount(group[inside], weights, minlength=own.size)
+            for weights in (~usable[inside], least[inside], most[inside])
+        )
+        judged = (odd > 0) & (own > 0) & ((low > 0) | (high < np.inf))
+        if judged.any():
+            far = np.maximum(np.maximum(low - value, value - high), 0.0)[judged]
+            yield far, own[judged], np.full(far.size, 2.0 + max(map(excess, totals.mechanisms)))
+
+
+def usable_codes(noise: AnyMechanismNoise) -> NDArray[np.bool_]:
+    """(C + 2,) whether the estimate by each code is unbiased; the last is of code -1, cells without a report."""
+    unbiased = np.array([isinstance(each, UNBIASED) for each in noise.mechanisms])
+    found = np.append(unbiased[noise.mechanism_c], False) if noise.value_c.size else np.zeros(2, bool)
+    found[0] = True
+    return found
 
 
 def contradiction_of(data: Observations) -> Contradiction | None:

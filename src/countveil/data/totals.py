@@ -22,7 +22,7 @@ from countveil.kernels.report_kernels import (
     ReportKernels,
 )
 from countveil.kernels.totals import meet_totals
-from countveil.laws.noise.any_mechanism import Said, all_said, kernels_of, said_by
+from countveil.laws.noise.any_mechanism import UNBIASED, Said, all_said, kernels_of, said_by
 from countveil.laws.noise.laws import law_of
 from countveil.laws.noise.reading import numbers_of, read_reports
 from countveil.privacy._totals import family_in_words
@@ -95,8 +95,19 @@ class Totals(NamedTuple):
     @property
     def in_words(self) -> str:
         """How many totals there are, and of which mechanisms."""
-        noisy = () if self.beside is None else self.beside.noisy
-        return f"{self.size} totals" + (f", noisy ones by {', '.join(noisy)}" if noisy else "")
+        noisy = ", ".join(map(repr, self.mechanisms))
+        return f"{self.size} totals" + (f", noisy ones by {noisy}" if noisy else "")
+
+    @property
+    def mechanisms(self) -> tuple[Mechanism, ...]:
+        """Of the families of reports."""
+        return () if self.beside is None else self.beside.mechanisms
+
+    @property
+    def variance(self) -> NDArray[np.float64]:
+        """Of all totals, by their numbers, as estimates of sums: 0 of exact ones; NaN where they are biased."""
+        beside = np.empty(0) if self.beside is None else self.beside.variance
+        return np.concatenate([beside, np.zeros(self.value.size)])
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -128,7 +139,8 @@ class Beside(NamedTuple):
 
     groups: tuple[NDArray[np.int32], ...]  # each of the shape of the cells; totals are numbered together
     kernel: ReportKernels  # total t has the code t + 1
-    noisy: tuple[str, ...]  # in words, the mechanism of each family of reports
+    mechanisms: tuple[Mechanism, ...]  # of each family of reports
+    variance: NDArray[np.float64]  # (T,) of each total, at most, given the sum; NaN where it is biased
 
     @property
     def size(self) -> int:
@@ -239,7 +251,14 @@ def beside_of(noisy: Sequence[Reported], exact: Sequence[Totals]) -> Beside:
     )
     for each in exact:
         kernel = with_codes(kernel, each.value, each.value)
-    return Beside(groups, kernel, tuple(repr(each.mechanism) for each in noisy))
+    variance = [variance_of(each) for each in noisy] + [np.zeros(each.value.size) for each in exact]
+    return Beside(groups, kernel, tuple(each.mechanism for each in noisy), np.concatenate(variance))
+
+
+def variance_of(family: Reported) -> NDArray[np.float64]:
+    """(T,) of reported totals as estimates of sums, 0 where only one sum is possible; NaN where they are biased."""
+    known = family.said.least == family.said.most
+    return np.where(known | isinstance(family.mechanism, UNBIASED), family.said.variance, np.nan)
 
 
 def reported_totals(

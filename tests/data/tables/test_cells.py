@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from countveil.data.tables import cells as module
 from countveil.data.tables.cells import (
     HIDDEN,
     MASKED,
@@ -26,6 +27,28 @@ PATH = Path("t.csv")
 
 def read(cells, words=NO_WORDS, **options):
     return read_cells(PATH, [cells], ["n"], words, **options)
+
+
+def test_how_many_columns_are_read_together_changes_nothing(monkeypatch):
+    columns = [
+        ["1", "<5", None, " 7 "],
+        pd.Series([1, 2, None, 4], dtype="Int64"),
+        [True, 1.0, float("nan"), "1"],
+        pd.Series([2.5, np.nan, 1.0, 4.0]),
+        ["", "7", "X", "<5"],
+        [30, "30", 30.0, "X"],
+    ]
+    found = []
+    for at_once in (1, 9, 100_000):  # one column, two, and all
+        monkeypatch.setattr(module, "CELLS_AT_ONCE", at_once)
+        found.append(read_cells(PATH, columns, list("abcdef"), Words(("X",))))
+    for each in found[1:]:
+        assert each.texts == found[0].texts
+        for field in ("code", "kind", "value", "bounds"):
+            np.testing.assert_array_equal(getattr(each, field), getattr(found[0], field))
+    assert [found[0].texts[code] for code in found[0].code[:, 0]] == ["1", "<5", "", "7"]
+    assert found[0].values[:, 5].tolist()[:3] == [30.0, 30.0, 30.0]
+    assert found[0].values[1, 4] == 7.0
 
 
 def test_every_cell_is_accounted_for():

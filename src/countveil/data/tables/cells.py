@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ import pandas as pd
 from countveil.data.tables.text import NOTHING_STATED, Format, amount, text_of
 from countveil.privacy.mechanisms import Interval, Mechanism, Suppression, TopCoding
 
+CELLS_AT_ONCE = 100_000  # whose different texts are found together
 Bounds = tuple[int, int | None]
 """The least and the largest count; None where nothing bounds it above."""
 _PLAIN = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "’": "'", "−": "-", "–": "-", "—": "-"})
@@ -276,15 +278,18 @@ def read_cells(
     """
     words.check()
     different: dict[Any, int] = {}
-    codes = np.empty((len(columns[0]), len(columns)), dtype=np.int32)
-    for place, column in enumerate(columns):
-        if isinstance(column, pd.Series):
-            column = column.astype(object).where(column.notna(), None)
+    n_rows = len(columns[0])
+    codes = np.empty((n_rows, len(columns)), dtype=np.int32)
+    at_once = max(1, CELLS_AT_ONCE // max(n_rows, 1))
+    for first in range(0, len(columns), at_once):
+        own = [objects(column) for column in columns[first : first + at_once]]
         places, cells = pd.factorize(
-            np.fromiter(column, dtype=object, count=len(column)), use_na_sentinel=False
+            np.fromiter(chain.from_iterable(own), dtype=object, count=n_rows * len(own)),
+            use_na_sentinel=False,
         )
         keys = [cell if is_number(cell) else text_of(cell) for cell in cells]
-        codes[:, place] = np.array([different.setdefault(key, len(different)) for key in keys])[places]
+        numbers = np.array([different.setdefault(key, len(different)) for key in keys], dtype=np.int32)
+        codes[:, first : first + len(own)] = numbers[places].reshape(len(own), n_rows).T
     form = format_of(path, list(different), words, stated, separator) if form is None else form
     try:
         kinds = [kind_of(cell, words, form) for cell in different]
@@ -305,6 +310,11 @@ def read_cells(
         np.array([each[1] for each in read], dtype=np.float64),
         np.array([each[2] for each in read], dtype=np.float64).reshape(-1, 2),
     )
+
+
+def objects(column: Any) -> Any:
+    """A column whose cells are Python's own; None where a Series lacks one."""
+    return column.astype(object).where(column.notna(), None) if isinstance(column, pd.Series) else column
 
 
 def format_of(
