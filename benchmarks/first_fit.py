@@ -14,7 +14,8 @@ processor time of the fit; log_score, the mean over cells of the log posterior p
 times cells per token, over 120 draws; counts and positive, how often randomised 90% intervals hold true counts given
 their reports, of 20,000 cells, and of those with a positive report; row, column and total intervals are of sums of
 true counts given reports, by 100 drawn tables: shares of sums that are below, and above, the 90% interval, and the
-place of the true total among the drawn ones, from 0 to 1.
+place of the true total among the drawn ones, from 0 to 1; total_held is 1 where the 90% interval of the total that is
+printed holds it.
 """
 
 import argparse
@@ -52,7 +53,15 @@ COLUMNS = [
     "log_score",
     "counts",
 ]
-COLUMNS += ["positive", "rows_below", "rows_above", "columns_below", "columns_above", "total_place"]
+COLUMNS += [
+    "positive",
+    "rows_below",
+    "rows_above",
+    "columns_below",
+    "columns_above",
+    "total_place",
+    "total_held",
+]
 SAFE = "safe to report", "safe to report with support"
 INTERVAL, CELLS, SCORED_DRAWS, TABLES, AT_ONCE = 0.9, 20_000, 120, 100, 20
 
@@ -188,7 +197,9 @@ def figures(fit, seconds, data, reports, counts, seen, rng):
     agreement = found.table["r_hat"].max(), steady.max(), steady.idxmax()
     n_chains = fit.posterior["posterior"].sizes["chain"]
     said = str(found.state), reason_of(found)
-    return [*said, *agreement, n_chains, seconds, log_score(fit, counts, seen), *held, *ends, float(total)]
+    totals, true = fit.totals(), counts[seen].sum()
+    ends += [float(total), int(totals.lower <= true <= totals.upper)]
+    return [*said, *agreement, n_chains, seconds, log_score(fit, counts, seen), *held, *ends]
 
 
 def summary(found):
@@ -197,7 +208,8 @@ def summary(found):
         safe=found["state"].isin(SAFE),
         rows=1.0 - found["rows_below"] - found["rows_above"],
         columns=1.0 - found["columns_below"] - found["columns_above"],
-        total=(found["total_place"] - 0.5).abs() <= 0.5 * INTERVAL,
+        total=found["total_held"],
+        drawn_total=(found["total_place"] - 0.5).abs() <= 0.5 * INTERVAL,
         fits=1,
     )
     means = [
@@ -211,6 +223,7 @@ def summary(found):
         "rows",
         "columns",
         "total",
+        "drawn_total",
     ]
     return found.groupby(["data", "setting", "level"], sort=False).agg(
         {"fits": "sum"} | dict.fromkeys([*means, "seconds"], "mean")

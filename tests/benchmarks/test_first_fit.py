@@ -64,10 +64,9 @@ def test_reasons_are_those_of_the_verdict(verdict, misfit, reason):
 def test_a_summary_has_shares_inside_intervals():
     row = dict.fromkeys(first_fit.COLUMNS, 0.0) | {"data": "a", "setting": "default", "level": 1.0}
     row |= {"state": "safe to report", "rows_above": 0.2, "columns_below": 0.05, "total_place": 0.97}
-    found = first_fit.summary(pd.DataFrame([row, row | {"state": "not safe yet", "total_place": 0.5}])).iloc[
-        0
-    ]
+    changed = {"state": "not safe yet", "total_place": 0.5, "total_held": 1}
+    found = first_fit.summary(pd.DataFrame([row, row | changed])).iloc[0]
     assert found["fits"] == 2
-    assert found["safe"] == found["total"] == 0.5
+    assert found["safe"] == found["total"] == found["drawn_total"] == 0.5
     assert found["rows"] == pytest.approx(0.8)
     assert found["columns"] == pytest.approx(0.95)

@@ -59,8 +59,8 @@ class Options(TypedDict, total=False):
         'latter with method "gibbs" or a ``dispersion``, else "poisson", as for ``PoissonFactorization``.')]
     dispersion: Annotated[str | float | None, Option(None, None,
         'which cells share a dispersion p in "negative-binomial": "global" (all of them), those of a "column" or of a '
-        '"row"; or the number p itself, if it is known. None is "column" for directed networks and for topics that are '
-        'not known with "gibbs", else "global".')]
+        '"row"; or the number p itself, if it is known. None is "column" for tensors, directed networks and topics '
+        'that are not known with "gibbs", else "global".')]
     center: Annotated[str, Option("mode", None, 'the Bessel\'s "mode", as published, or its "mean" ("bessel-cavi").')]
     prior_shape: Annotated[float | str | None, Option(None, PositiveOr((LEARNED, None)),
         'gamma shape of the factors; below 1 favours few components for each entry. "learned" finds one for each '

@@ -59,6 +59,9 @@ class TensorModel(HasEffects, RowProjection, FactorizationEstimator):
         text = ",".join(f"{a}k" for a in axes) + f"->{axes}"
         return parse_spec(text, names=[f"factor_{mode}" for mode in self._modes(n_modes)])
 
+    def _bursty_by_column(self) -> bool:
+        return True  # a column is a combination of entries of all axes but the first
+
     def _given(self, X: Any) -> Given:
         return super()._given(self._aligned(X))
 
