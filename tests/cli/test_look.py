@@ -115,6 +115,14 @@ def test_what_may_be_a_number_is_asked_for_and_refused(here, cell):
             "area,sex,n\nA,M,1234\nA,F,2345\nB,M,x\nB,F,3456\n",
             "--absent x --long area,sex --value n --mechanism suppression --below 100 --hides-zero",
         ),
+        (
+            'area,"sex, coded",n\nA,M,1234\nA,F,2345\nB,M,x\nB,F,3456\n',
+            "--absent x --long 'area,\"sex, coded\"' --value n --mechanism suppression --below 100 --hides-zero",
+        ),
+        (
+            'id,"r, s",a,b\n7,A,4,13\n9,B,12,1\n',
+            "--row-labels 'id,\"r, s\"' --mechanism interval --lower 0 --upper inf",
+        ),
     ],
 )
 def test_commands_work_as_they_are_printed(here, text, options):
@@ -122,6 +130,17 @@ def test_commands_work_as_they_are_printed(here, text, options):
     command = json.loads(run("look", "t.csv", "--json").stdout)["command"]
     assert command == f"countveil import t.csv -o t.npz {options}"
     run(*shlex.split(command)[1:])
+
+
+def test_the_column_of_reasons_may_have_any_name(here):
+    (here / "t.csv").write_text("area,sex,n,why\nA,M,12,\nA,F,23,\nB,M,,x\nB,F,34,\nC,M,,x\nC,F,9,\n")
+    found = json.loads(run("look", "t.csv", "--status", "why", "--json").stdout)
+    assert "--status why --absent x --long area,sex" in found["command"]
+    assert found["words"] == {"x": 2}
+    run(*shlex.split(found["command"])[1:])
+    assert "--status must be a column of a table with a row" in fails("look", "t.csv", "--status", "no")
+    (here / "wide.csv").write_text("r,a,b\nA,4,13\nB,12,1\n")
+    assert "got 'a', and a row for each record" in fails("look", "wide.csv", "--status", "a")
 
 
 @pytest.mark.parametrize("cells", [(-1, -2, 3, 4), (-1, 2, 3, 4), (-1, -9, -9, 4)])

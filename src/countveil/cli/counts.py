@@ -11,6 +11,7 @@ from countveil.cli.options import Force
 from countveil.cli.output import check_ending, check_free, plain_errors, say
 from countveil.cli.results import Result, with_result
 from countveil.cli.show import FitFile, loaded
+from countveil.common.names import names_in
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,7 +59,7 @@ def counts(
     from countveil.report.loading import over_axes
 
     data = over_axes(found, releases.loaded(release))
-    by = None if sums is None else [name.strip() for name in sums.split(",") if name.strip()]
+    by = None if sums is None else names_in(sums) if sums.strip() else []
     table = found.counts_table(
         data, cells="all" if every else "hidden", by=by, interval=interval, draws=draws
     )

@@ -30,6 +30,7 @@ from countveil.cli.options import (
 from countveil.cli.output import check_free, plain_errors, say, tell_of_start
 from countveil.cli.releases import Data, ReleaseFile, read_release
 from countveil.cli.results import Result, fit_tables, with_result
+from countveil.common.names import names_in
 from countveil.privacy._text import plain
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ def fit_tensor(
     from countveil.fit import TensorModel
 
     tensor = folded(data, shape)
-    names = None if modes is None else [part.strip() for part in modes.split(",")]
+    names = None if modes is None else names_in(modes)
     model = TensorModel(number, modes=names, prevalence=rows.prevalence, **sampling.arguments())
     fit_to(model, tensor, saving, about)
     print_parts(model, members)

@@ -21,6 +21,7 @@ from countveil.cli.options import Members, Shape, number_or_auto, with_option_gr
 from countveil.cli.output import plain_errors, say
 from countveil.cli.releases import ReleaseFile
 from countveil.cli.results import Result, with_result
+from countveil.common.names import names_in
 from countveil.privacy import Release
 from countveil.privacy._text import plain
 
@@ -95,7 +96,7 @@ def fit_dynamic(
     data = ready(release, output, saving)
     from countveil.fit import DynamicModel
 
-    names = None if modes is None else [part.strip() for part in modes.split(",")]
+    names = None if modes is None else names_in(modes)
     axis = int(time) if time is not None and time.isascii() and time.isdigit() else time
     given: Any
     if isinstance(data, Release) and data.waves is not None:

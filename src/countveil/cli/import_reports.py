@@ -13,6 +13,7 @@ from countveil.cli.options import Force, with_option_groups
 from countveil.cli.output import check_ending, check_free, doubts_said, plain_errors, say
 from countveil.cli.reading_options import TABLE, CellOptions, FileOptions, MatrixFile, NetworkFile
 from countveil.cli.results import with_quiet
+from countveil.common.names import names_in
 
 if TYPE_CHECKING:
     from countveil.data.tables.cells import Cells, Words
@@ -86,7 +87,8 @@ def import_table(
         typer.Option(
             metavar="COLUMN",
             rich_help_panel=TABLE,
-            help="The column that has row labels; or several, separated by commas.",
+            help="The column that has row labels; or several, separated by commas. A name with a comma goes in double "
+            "quotes.",
         ),
     ] = None,
     file: FileOptions,
@@ -94,8 +96,9 @@ def import_table(
         str | None,
         typer.Option(
             metavar="COLUMNS",
-            help="For a file with a row for each cell: the columns of the axes, separated by commas, rows first. Cells "
-            "without a row have no report, which is refused if every count has one.",
+            help="For a file with a row for each cell: the columns of the axes, separated by commas, rows first; one "
+            "with a comma in its name goes in double quotes. Cells without a row have no report, which is refused if "
+            "every count has one.",
         ),
     ] = None,
     value: Annotated[
@@ -217,7 +220,7 @@ def import_table(
             table, matrix.vocabulary, stated, source, words.absent, left_out, simulated, form
         )
     elif long is not None and value is not None:
-        axes = [name.strip() for name in long.split(",")]
+        axes = names_in(long)
         sums, groups = stated_totals.beside_long(value, words, form)
         further = [
             *([] if by is None else [by.by]),

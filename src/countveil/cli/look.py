@@ -7,7 +7,7 @@ import typer
 
 from countveil.cli.options import with_option_groups
 from countveil.cli.output import plain_errors, say
-from countveil.cli.reading_options import FileOptions
+from countveil.cli.reading_options import TABLE, FileOptions
 from countveil.cli.results import Result, with_result
 
 if TYPE_CHECKING:
@@ -23,6 +23,15 @@ def look(
     table: Annotated[Path, typer.Argument(help="A published table: .csv, .tsv, .txt, .xlsx or .parquet.")],
     *,
     file: FileOptions,
+    status: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN",
+            rich_help_panel=TABLE,
+            help="In a table with a row for each cell, the column that states why a cell has no number [default: one "
+            "called status or symbol].",
+        ),
+    ] = None,
 ) -> Result:
     """Show how a published table would be read, and suggest the command that imports it.
 
@@ -32,7 +41,7 @@ def look(
     """
     from countveil.data.tables.looking import look_at
 
-    seen = look_at(table, file.read())
+    seen = look_at(table, file.read(), status)
     print_look(seen)
     return {
         "layout": seen.layout,

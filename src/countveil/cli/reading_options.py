@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import typer
 
 from countveil.cli.output import say
+from countveil.common.names import names_in
 from countveil.privacy import Release
 from countveil.privacy.mechanisms import Mechanism
 
@@ -250,9 +251,7 @@ class NetworkFile(NamedTuple):
         from countveil.data.edge_lists import read_edges
         from countveil.data.io import read_vocabulary
 
-        columns = (
-            None if self.edge_columns is None else [name.strip() for name in self.edge_columns.split(",")]
-        )
+        columns = None if self.edge_columns is None else names_in(self.edge_columns)
         actors = None if vocabulary is None else read_vocabulary(vocabulary)
         if stated is None:
             return read_edges(path, columns, self.directed, actors)

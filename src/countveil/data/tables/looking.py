@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from countveil.common.names import joined
 from countveil.data.tables.axes import EXPOSURES, SIGMAS, key_column, long_axes
 from countveil.data.tables.cells import HIDDEN, INTERVAL, MASKED, NumberFormat, Words, kind_of, number_format
 from countveil.data.tables.formats import VALUE, beside_status
@@ -102,32 +103,37 @@ class Look(NamedTuple):
         return shlex.join(["countveil", "import", str(self.path), "-o", output, *self.options])
 
 
-def look_at(path: Path, stated: Format = NOTHING_STATED) -> Look:
-    """Everything about a table in a .csv, .tsv, .txt, .xlsx or .parquet.
+def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = None) -> Look:
+    """Everything about a table in a .csv, .tsv, .txt, .xlsx or .parquet; ``status`` as ``read_long``.
 
     Raises:
-        FileNotFoundError, ValueError: as ``read_protected``.
+        FileNotFoundError, ValueError: as ``read_protected``; a status without a row for each cell, or that is not a
+            column besides those of labels and reports.
     """
     if path.suffix.lower() not in TABLES:
         raise ValueError(f"{path} must end in one of {', '.join(TABLES)}, got {path.suffix or 'no ending'!r}")
     given = long_columns(path, stated)
     options, questions = stated_options(stated), []
     columns = named_texts(given)
-    axes, value, further = long_axes(columns)
+    labelled = {name: column for name, column in columns.items() if name != status}
+    axes, value, further = long_axes(labelled)
+    if status is not None and (value is None or len(labelled) == len(columns)):
+        what = f"columns {list(columns)[:20]}" if value is not None else "a row for each record"
+        raise ValueError(
+            f"--status must be a column of a table with a row for each cell, got {status!r}, and {what}"
+        )
     if further:
         questions.append(
             f"{', '.join(map(repr, further[:SOME]))} may be reports as well, and are not read: instead of --long and "
-            f"--value, {shlex.join(['--row-labels', ','.join(axes)])} reads all columns."
+            f"--value, {shlex.join(['--row-labels', joined(axes)])} reads all columns."
         )
     others = [name for name in columns if value is not None and name not in (*axes, value)]
     check_filled_down(path, columns, axes)
-    status = None
     if value is not None:
         column = dict(zip(given.names or [], given.columns, strict=True))
         body = [column[value]]
-        status = next(
-            (name for name in others if name.lower() in ("status", "symbol") and value != VALUE), None
-        )
+        if status is None and value != VALUE:
+            status = next((name for name in others if name.lower() in ("status", "symbol")), None)
         if status is not None:
             body = [beside_status(column[value], column[status])[0]]
             options += ["--status", status]
@@ -162,12 +168,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED) -> Look:
         options += [part for word in listed for part in (option, word)]
     words = words._replace(missing=(*words.missing, *unread))
     if value is not None:
-        options += ["--long", ",".join(axes), "--value", value]
-        for name in axes:
-            if "," in name:
-                questions.append(
-                    f"Column {name!r} has a comma, which separates columns in --long: rename it first."
-                )
+        options += ["--long", joined(axes), "--value", value]
         if len(set(zip(*(columns[axis] for axis in axes), strict=True))) < len(columns[value]):
             questions.append(
                 f"Some rows have the same {' and '.join(axes)}: the command refuses them. Is another column an axis?"
@@ -262,7 +263,7 @@ def label_columns(columns: dict[str, list[str]], names: Sequence[str], places: S
         )
     ]
     wanted = [name for name in names if name in (*labels, *further)]
-    return ",".join(wanted) if further and len(further) < len(rest) and all(wanted) else None
+    return joined(wanted) if further and len(further) < len(rest) and all(wanted) else None
 
 
 def words_of(columns: Sequence[Any], form: NumberFormat, official: bool) -> tuple[Words, list[str]]:

@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from countveil.common.extras import install
+from countveil.common.names import names_in
 from countveil.data.io import UNREADABLE, check_npy, read_counts
 from countveil.data.tables.axes import MOST_COLUMNS, are_intervals, column_filled_once, key_column, long_axes
 from countveil.data.tables.cells import (
@@ -349,11 +350,11 @@ def label_places(path: Path, given: Columns, wanted: str | None, words: Sequence
     """Where the row labels are, if anywhere."""
     names = given.names
     if wanted is not None:
-        listed = [wanted.strip()] if names and names.count(wanted.strip()) == 1 else wanted.split(",")
+        listed = [wanted.strip()] if names and names.count(wanted.strip()) == 1 else names_in(wanted)
         for name in listed:
-            if names is None or names.count(name.strip()) != 1:
+            if names is None or names.count(name) != 1:
                 raise ValueError(f"{path} must have one column {name!r}, got columns {(names or [])[:20]}")
-        return [(names or []).index(name.strip()) for name in listed]
+        return [(names or []).index(name) for name in listed]
     if names is not None and names[0] == "":
         n = next((place for place, name in enumerate(names) if name), 1)
         return list(range(n))
