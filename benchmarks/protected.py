@@ -3,6 +3,7 @@
 python benchmarks/protected.py FOLDER     # deaths in Michigan by county, age and year, protected in five ways
 python benchmarks/protected.py FOLDER totals   # 1 to 9 hidden, with exact totals published beside
 python benchmarks/protected.py FOLDER noisy    # the same, with totals that are noisy and overlap
+python benchmarks/protected.py rounded [K]   # sums of a sparse table, with rounded totals: needs no FOLDER
 python benchmarks/protected.py sweeps     # K = 50, one thread: ratios to two-sided geometric noise
 
 FOLDER holds protected/us_county_mortality/michigan_heart_1979_1988.npz. The true counts of 83 x 6 x 10 cells are
@@ -11,11 +12,18 @@ the rows by county and of the columns by age and year. Printed are the mean abso
 where every one is changed): of medians given the reports, and of the best constant, which only the truth can choose,
 or of the reports; and how many true counts lie in their randomised 90% intervals. With totals, medians and intervals
 are those of 200 tables that meet the totals.
+
+The rounded tables are simulated: 100 areas of different sizes and 8 groups, of three components, with a mean of 0.3
+(base 3) or 0.5 (base 5), rounded at random by cell, and in a second fit with totals by area, by group and of the table
+that were rounded likewise. Printed are, for sums of cells by area and sums of ten areas by group, the mean absolute
+errors of the fit's medians, of sums of the reports, and of published totals where there are any; and the coverage of
+randomised 90% intervals, and the mean of what the fit's and the reports' sums have too much.
 """
 
 import sys
 import time
 import warnings
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -34,8 +42,9 @@ MECHANISMS = {
     "Laplace, scale 5": m.Laplace(5),
     "Gaussian, sigma 10, above 15": m.Thresholded(m.Gaussian(10), 15),
 }
-COMPONENTS, AGES = 6, 6
+COMPONENTS, AGES, AREAS = 6, 6, 100
 FIT = {"draws": 200, "tune": 300, "chains": 4, "progress": False}
+SHORT = {"draws": 50, "tune": 100, "chains": 2, "progress": False}
 SWEPT = {
     "two-sided geometric, alpha = 1/e": m.TwoSidedGeometric(np.exp(-1.0)),
     "discrete Gaussian, sigma 1": m.DiscreteGaussian(1),
@@ -128,6 +137,43 @@ def lines_of(families: dict, counts: np.ndarray, people: np.ndarray, draw: int) 
         print(f"| {name} | {error:.2f} | {inside:.3f} | {seconds:.0f} s |", flush=True)
 
 
+def of_rounded(size: int) -> None:
+    """One line for each base, simulated table, totals and kind of sum."""
+    print(
+        "| base | table | totals | sums | fit | reports | totals' own | coverage | excess, fit | excess, reports |"
+    )
+    for (base, mean), seed in product({3: 0.3, 5: 0.5}.items(), (1, 2)):
+        rng, rounding = np.random.default_rng(seed), m.RandomRounding(base)
+        people, groups = rng.lognormal(0.0, 0.8, AREAS), rng.dirichlet(np.ones(8), 3)
+        shares = rng.dirichlet(np.ones(3), AREAS) @ groups
+        counts = rng.poisson(8 * mean * (people / people.mean())[:, None] * shares)
+        reports, by_area = (cv.simulate_reports(each, rounding, rng) for each in (counts, counts.sum(axis=1)))
+        rest = [(0, counts.sum(axis=0)), ((0, 1), counts.sum())]
+        families = [(1, by_area), *((axis, cv.simulate_reports(sums, rounding, rng)) for axis, sums in rest)]
+        sums = {"by area": lambda t: t.sum(axis=-1), "ten areas by group": of_ten_areas}
+        for totals in (None, [(*family, rounding) for family in families]):
+            data = cv.Reports(reports, rounding, totals=totals)
+            model = cv.PoissonFactorization("dk,vk->dv", {"k": size}, seed=seed, **SHORT).fit(data)
+            tables = np.asarray(model.predict_counts(200, rng, data))
+            for name, of in sums.items():
+                drawn, true, plain = of(tables), of(counts), of(np.asarray(reports))
+                below, at = (drawn < true).mean(axis=0), (drawn == true).mean(axis=0)
+                places = below + rng.random(below.shape) * at
+                own = np.abs(by_area - true).mean() if totals and name == "by area" else np.nan
+                print(
+                    f"| {base} | {seed} | {'none' if totals is None else 'rounded'} | {name} "
+                    f"| {np.abs(np.median(drawn, axis=0) - true).mean():.3f} | {np.abs(plain - true).mean():.3f} "
+                    f"| {own:.3f} | {((places > 0.05) & (places < 0.95)).mean():.3f} "
+                    f"| {(drawn.mean(axis=0) - true).mean():+.3f} | {(plain - true).mean():+.3f} |",
+                    flush=True,
+                )
+
+
+def of_ten_areas(tables: np.ndarray) -> np.ndarray:
+    """Sums of ten areas each by group."""
+    return tables.reshape(*tables.shape[:-2], AREAS // 10, 10, -1).sum(axis=-2)
+
+
 def text() -> np.ndarray:
     """Counts of 1,000 texts of about 90 words and 1,400 words, of ten topics; 6% of the cells have any."""
     rng = np.random.default_rng(SEED)
@@ -159,6 +205,8 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     if sys.argv[1] == "sweeps":
         of_sweeps()
+    elif sys.argv[1] == "rounded":
+        of_rounded(int(sys.argv[2]) if len(sys.argv) > 2 else 3)
     else:
         for draw in range(1, 3):
             of_each = {"totals": of_totals, "noisy": of_noisy_totals}.get(" ".join(sys.argv[2:]), of_table)
