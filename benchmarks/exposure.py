@@ -71,7 +71,9 @@ def law_by_fit(data: cv.Reports, hidden: np.ndarray, size: int) -> np.ndarray:
     """(hidden cells, 10) by a fit."""
     model = cv.PoissonFactorization("dk,vk->dv", {"k": size}, likelihood="negative-binomial", **FIT)
     fit = model.fit(data)
-    return np.stack([fit.count_probabilities(np.full(hidden.shape, y), data, hidden)[1] for y in LAW], axis=1)
+    return np.stack(
+        [fit._count_probabilities(np.full(hidden.shape, y), data, hidden)[1] for y in LAW], axis=1
+    )
 
 
 def main(folder: Path, size: int) -> None:

@@ -120,7 +120,7 @@ def score(log_probabilities, counts):
 def score_of_steps(fit, counts, steps):
     """The log of the mean over draws of the probability of counts in cells of these steps, by the count."""
     model, total, n = fit.model_, None, 0
-    draws = zip(factor_draws(*fit._fitted()), fit.parameter_draws(), strict=False)
+    draws = zip(factor_draws(*fit._fitted()), fit._reader.parameter_draws(), strict=False)
     for factors, own in draws:
         factors[-1] = factors[-1][steps]
         rates = np.einsum(model.spec.text, *factors, optimize="greedy")

@@ -14,6 +14,7 @@ from countveil.cli import fit as fits
 from countveil.cli import options
 from countveil.data.networks import above_diagonal
 from countveil.fit import choosing
+from countveil.fit.effects import Effects
 from countveil.fit.totals import totals_of
 from countveil.inference.methods import METHODS, in_words, those
 from tests.commands import SHORT, fails, privatized, run
@@ -173,7 +174,7 @@ def test_totals_are_said_by_the_fit_and_by_the_reports(here):
     poisson = ["--likelihood", "poisson"]
     said = " ".join(run("fit", "topics", "r.npz", "-o", "f.nc", *poisson, *SHORT).stdout.split())
     fit, release = cv.TopicModel.load("f.nc"), cv.Release.load("r.npz")
-    found = totals_of(fit, fit.observe(release))
+    found = totals_of(fit, fit._observed(release))
     assert f"Expected sum of counts: {found}." in said
     assert " by the reports alone, without a model (90% interval)" in str(found)
     assert "Try" not in said
@@ -260,7 +261,7 @@ def test_blocks_by_covariates_of_the_actors(network):
     asked = ["fit", "blocks", "network.npz", "-o", "fit.nc", "--communities", "2", *QUICK]
     said = run(*asked, "--prevalence", "~ log(size)", "--covariates", "who.csv").stdout
     assert "Coefficients, of the log of expected messages" in said
-    assert cv.BlockModel.load("fit.nc").effects()["term"].tolist() == ["log(size)", "log(size)"]
+    assert cv.BlockModel.load("fit.nc").effects.table()["term"].tolist() == ["log(size)", "log(size)"]
     assert "must come with --covariates" in fails(*asked, "--force", "--prevalence", "~ size")
 
 
@@ -284,7 +285,7 @@ def test_components_of_a_tensor(network):
     formula = "--prevalence", "~ size", "--covariates", "who.csv"
     said = run(*asked, "--modes", "who,what,year", *formula, "--force").stdout
     assert "Coefficients, of the log of expected counts" in said
-    assert cv.TensorModel.load("fit.nc").effects()["term"].tolist() == ["size", "size"]
+    assert cv.TensorModel.load("fit.nc").effects.table()["term"].tolist() == ["size", "size"]
     run(*asked, "--shape", "3,4,2", "--force")
     assert cv.TensorModel.load("fit.nc").posterior["posterior"]["factor_mode1"].shape[2] == 4
     assert "whole numbers separated by commas, got '3,x'" in fails(*asked, "--shape", "3,x", "--force")
@@ -330,12 +331,12 @@ def test_topics_by_covariates(here, monkeypatch):
     assert fit.get_params()["prevalence"] == "~ party + year"
     assert "Coefficients, of the log of expected words" in run("show", "f.nc").stdout
     assert [row["term"] for row in json.loads(run("show", "f.nc", "--json").stdout)["effects"]] == list(
-        fit.effects().term
+        fit.effects.table().term
     )
     run("export", "f.nc", "tables")
-    assert len(pd.read_csv("tables/effects.csv")) == len(fit.effects())
-    assert len(json.loads(run("show", "f.nc", "--json").stdout)["contrasts"]) == len(fit.contrasts())
-    monkeypatch.setattr(cv.TopicModel, "contrasts", lambda _: pytest.fail("nobody asked for contrasts"))
+    assert len(pd.read_csv("tables/effects.csv")) == len(fit.effects.table())
+    assert len(json.loads(run("show", "f.nc", "--json").stdout)["contrasts"]) == len(fit.effects.contrasts())
+    monkeypatch.setattr(Effects, "contrasts", lambda _: pytest.fail("nobody asked for contrasts"))
     run("show", "f.nc")
     assert "prevalence and covariates must come together" in fails(*given, "--covariates", "people.csv")
     people.drop(index="d3").to_csv("people.csv")
@@ -368,7 +369,7 @@ def test_topics_over_time(here):
     assert "Expected share of a document over time" in run("show", "f.nc").stdout
     assert len(json.loads(run("show", "f.nc", "--json").stdout)["prevalence over time"]) == 2 * 9
     run("export", "f.nc", "tables")
-    assert pd.read_csv("tables/prevalence_over.csv")["time"].tolist() == fit.prevalence_over().time.tolist()
+    assert pd.read_csv("tables/prevalence_over.csv")["time"].tolist() == fit.effects.over_time().time.tolist()
     times.drop(index="d3").to_csv("times.csv")
     assert "none for 'd3'" in fails(*given, "--force", "--time", "times.csv")
     times.to_frame().assign(more=1).to_csv("times.csv")

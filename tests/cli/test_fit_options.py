@@ -60,7 +60,7 @@ def test_the_first_topics_are_those_of_a_table(here):
     assert "Left out of the seeds of health, since the data do not have them: cure." in found.stdout
     fit = cv.TopicModel.load("f.nc")
     assert fit.seeds == {"economy": ["word1", "word3"], "health": ["word2", "cure"]}
-    assert (fit.seed_weight, fit.names_of()) == (2.0, {0: "economy", 1: "health"})
+    assert (fit.seed_weight, fit._reader.names_of()) == (2.0, {0: "economy", 1: "health"})
 
 
 def test_a_table_and_json_say_the_same(tmp_path):

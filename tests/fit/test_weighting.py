@@ -30,7 +30,7 @@ def stacked():
     draws = fit.posterior["posterior"]
     draws["theta"][2] = draws["theta"].to_numpy()[2].mean(axis=1, keepdims=True)
     draws["phi"][2] = 1 / 20
-    weighting.weigh(fit, fit.data_matrix(fit.observe(DATA)), fit.seed_)
+    weighting.weigh(fit, fit._reader.data_matrix(fit._observed(DATA)), fit.seed_)
     return fit
 
 
@@ -62,8 +62,8 @@ def test_components_are_of_the_mixture_of_the_chains_that_have_them(stacked):
     draws, numbers = stacked.posterior["posterior"], members_of(stacked.posterior)
     sizes = draws["theta"].sum("doc").to_numpy()
     sizes = sizes / sizes.sum(axis=2, keepdims=True)
-    table, shares = stacked.top_words(3), stacked.prevalences()
-    for k, found in stacked._own("k"):
+    table, shares = stacked.top_words(3), stacked.parts.prevalences()
+    for k, found in stacked._reader.numbered("k"):
         own = dict(zip(found.chains.tolist(), found.components.tolist(), strict=True))
         places = [(s // 24, s % 24, own[s // 24]) for s in numbers if s // 24 in own]
         words = np.array([draws["phi"].to_numpy()[place] for place in places])
@@ -72,7 +72,7 @@ def test_components_are_of_the_mixture_of_the_chains_that_have_them(stacked):
         np.testing.assert_allclose(best["probability"], values.mean(), rtol=1e-5)
         ends = [best["lower"], best["upper"]]
         np.testing.assert_allclose(ends, np.quantile(values, [0.05, 0.95]), rtol=1e-5)
-        np.testing.assert_allclose(stacked.member_means("word")[k], words.mean(axis=0), rtol=1e-5)
+        np.testing.assert_allclose(stacked._reader.member_means("word")[k], words.mean(axis=0), rtol=1e-5)
         size = np.mean([sizes[place] for place in places])
         np.testing.assert_allclose(shares["prevalence"][k], size, rtol=1e-5)
 

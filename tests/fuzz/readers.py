@@ -241,8 +241,13 @@ def compact_fits() -> dict[str, bytes]:
 class Named:
     """As much of a fit as names are given to."""
 
-    parts = (SimpleNamespace(one="topic", axes=("word",)),)
+    _reader = SimpleNamespace(kinds=(SimpleNamespace(one="topic", axes=("word",)),))
     posterior = MappingProxyType({"posterior": {"word": ("tax", "bank", "rate")}})
+
+    @property
+    def parts(self) -> "Named":
+        """Its tables."""
+        return self
 
     def supported(self, axis: str, n: int) -> pd.DataFrame:
         """Its first members."""
@@ -285,9 +290,9 @@ def read_fit(path: Path) -> None:
         warnings.simplefilter("ignore")
         found.diagnostics()
         found.rate()
-        for part in found.parts:
+        for part in found._reader.kinds:
             for axis in part.axes:
-                members = found.members(axis, 3)
+                members = found.parts.members(axis, 3)
                 console().print(members.to_string(), markup=False)
 
 

@@ -46,13 +46,13 @@ def pair(release):
 def test_draws_that_are_made_again_are_those_that_would_have_been_kept(pair):
     kept, made = pair
     assert "theta" not in made.posterior["posterior"]
-    for ours, theirs in zip(kept.matrix_draws(), made.matrix_draws(), strict=True):
+    for ours, theirs in zip(kept._reader.matrix_draws(), made._reader.matrix_draws(), strict=True):
         np.testing.assert_array_equal(ours[0], theirs[0])
         np.testing.assert_array_equal(ours[1], theirs[1])
-    for ours, theirs in zip(kept.even_draws(5), made.even_draws(5), strict=True):
+    for ours, theirs in zip(kept._reader.even_draws(5), made._reader.even_draws(5), strict=True):
         np.testing.assert_array_equal(ours[0][0], theirs[0][0])
-    some = [theta for theta, _ in made.matrix_draws()]
-    for ours, theirs in zip(made.even_draws(5), np.linspace(0, 11, 5).astype(int), strict=True):
+    some = [theta for theta, _ in made._reader.matrix_draws()]
+    for ours, theirs in zip(made._reader.even_draws(5), np.linspace(0, 11, 5).astype(int), strict=True):
         np.testing.assert_array_equal(ours[0][0], some[theirs])
 
 
@@ -69,7 +69,7 @@ def test_draws_are_made_some_rows_at_a_time(pair, monkeypatch):
 def test_the_sum_of_all_rows_is_that_of_the_draws(pair):
     made = pair[1]
     totals = made.posterior["posterior"]["theta_total"].to_numpy()[0]
-    sums = [theta.sum(axis=0) for theta, _ in made.matrix_draws()]
+    sums = [theta.sum(axis=0) for theta, _ in made._reader.matrix_draws()]
     np.testing.assert_allclose(totals, sums, rtol=1e-5)
 
 
@@ -82,7 +82,7 @@ def test_results_are_those_of_all_draws(pair, release):
         ours, theirs = getattr(kept, table)(), getattr(made, table)()
         assert "lower" not in theirs  # intervals of svi are not calibrated, whatever it keeps
         pd.testing.assert_frame_equal(theirs, ours, rtol=1e-6)
-    ours, theirs = kept.prevalences(uncalibrated=True), made.prevalences(uncalibrated=True)
+    ours, theirs = kept.parts.prevalences(uncalibrated=True), made.parts.prevalences(uncalibrated=True)
     pd.testing.assert_frame_equal(theirs, ours, rtol=1e-5)
     assert made.diagnostics().verdict == kept.diagnostics().verdict
     assert made.totals().fitted == pytest.approx(kept.totals().fitted, rel=1e-6)
@@ -106,9 +106,9 @@ def test_documents_are_those_of_all_draws(pair, monkeypatch):
                 ours, theirs = (getattr(fit, name)(*given, uncalibrated=True) for fit in pair)
                 pd.testing.assert_frame_equal(theirs, ours, rtol=1e-5, atol=1e-7)
         if not merged:
-            kept.merge([1, 2]), made.merge([1, 2])
+            kept.parts.merge([1, 2]), made.parts.merge([1, 2])
             calls["top_documents"] = [(0, 5), (1, 60)]
-    kept.unmerge(), made.unmerge()
+    kept.parts.unmerge(), made.parts.unmerge()
     assert list(made.tables()) == list(kept.tables())
 
 
@@ -132,7 +132,9 @@ def test_means_and_quantiles_of_draws_are_those_of_the_gammas(pair):
     assert (np.abs(draws.mean(axis=0) - row_gammas.mean_of(tree, "theta")[:10]) < 5.0 * error).all()
 
 
-@pytest.mark.parametrize("call", [lambda fit: fit.members("doc"), lambda fit: fit.member_spread("doc")])
+@pytest.mark.parametrize(
+    "call", [lambda fit: fit.parts.members("doc"), lambda fit: fit._reader.member_spread("doc")]
+)
 def test_what_needs_all_draws_at_once_says_what_to_set(pair, call):
     with pytest.raises(ValueError, match=r"all draws of theta at once, .* fit with keep='draws'"):
         call(pair[1])
@@ -150,7 +152,7 @@ def test_a_summary_is_saved_read_and_goes_on(pair, release, tmp_path):
     made.save(tmp_path / "fit.nc")
     back = cv.TopicModel.load(tmp_path / "fit.nc")
     assert back.keep == "summary"
-    for ours, theirs in zip(made.matrix_draws(), back.matrix_draws(), strict=True):
+    for ours, theirs in zip(made._reader.matrix_draws(), back._reader.matrix_draws(), strict=True):
         np.testing.assert_array_equal(ours[0], theirs[0])
     pd.testing.assert_frame_equal(back.top_words(), made.top_words(), check_dtype=False)
     whole = model().partial_fit(release)

@@ -314,13 +314,13 @@ def print_parts(model: "FactorizationEstimator", n: int) -> None:
         say(f"Weights of the chains: {weights}.")
     if merged:
         say(merged)
-    for part in model.parts:
+    for part in model._reader.kinds:
         for axis in part.axes:
             title = f"{part.many.capitalize()} by share of {part.whole}"
             title = title if len(part.axes) == 1 else f"{title}: {axis}"
-            print_members(title, part, model.supported(axis, n), weighted=bool(weights))
-    if model.parts and model.why_no_intervals:
-        say(f"No intervals: {model.why_no_intervals}.")
+            print_members(title, part, model.parts.supported(axis, n), weighted=bool(weights))
+    if model._reader.kinds and model._reader.why_no_intervals:
+        say(f"No intervals: {model._reader.why_no_intervals}.")
 
 
 def print_totals(model: "FactorizationEstimator") -> None:

@@ -77,9 +77,9 @@ def print_effects(model: "TopicModel | TensorModel | BlockModel") -> None:
 
     from countveil.common.console import console
 
-    effects = model.effects()
+    effects = model.effects.table()
     one = effects.columns[0]
-    title = Text(f"Coefficients, of the log of {model.parts[0].whole.removeprefix('all ')}")
+    title = Text(f"Coefficients, of the log of {model._reader.kinds[0].whole.removeprefix('all ')}")
     table = Table(one, "term", "estimate", title=title, title_justify="left", header_style="")
     for number, row in zip(effects[one], effects.itertuples(), strict=True):
         ends = f" ({row.lower:.2f} to {row.upper:.2f})" if "lower" in effects else ""
@@ -150,7 +150,7 @@ def print_over_time(model: "TopicModel") -> None:
     from countveil.common.console import console
 
     assert model.dates_ is not None
-    found, names = model.prevalence_over(), model.dates_.names
+    found, names = model.effects.over_time(), model.dates_.names
     places = np.unique(np.linspace(0, len(names) - 1, min(len(names), SHOWN)).astype(int))
     heads = [Column(Text(plain(str(names[place])))) for place in places]
     title = Text("Expected share of a document over time")

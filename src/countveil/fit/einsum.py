@@ -43,7 +43,7 @@ class PoissonFactorization(FactorizationEstimator):
         ValueError: a spec, rank, prior or fixed factor that does not fit; the message names it.
     """
 
-    usual_likelihood: ClassVar[str | None] = "poisson"
+    _usual_likelihood: ClassVar[str | None] = "poisson"
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class PoissonFactorization(FactorizationEstimator):
     def _modelled_cells(self) -> np.ndarray | None:
         if self.self_loops or not self.shared:
             return None
-        numbers = np.indices([len(names) for names in self.axes.values()], sparse=True)
+        numbers = np.indices([len(names) for names in self._reader.axes.values()], sparse=True)
         sender, receiver = joined(self.model_.spec)
         return np.broadcast_to(numbers[sender] != numbers[receiver], [each.size for each in numbers]).copy()
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from countveil.data.covariates import in_rows_of
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.data.reports import observations_of
@@ -23,7 +24,7 @@ NOT_THE_MODEL = ("seed", "threads", "engine", "progress")
 Model = Any
 """A model of the library (``fit.base.FactorizationEstimator``), known by its methods alone: models choose their
 number of components by comparisons, and a comparison cannot know what uses it."""
-METHODS = "fit", "observe", "set_params", "matrix_draws", "data_matrix"
+METHODS = "fit", "_observed", "set_params", "_reader"
 """What every model has."""
 
 
@@ -53,11 +54,12 @@ def candidates_of(
             that models see differently; covariates that no model has a formula for, or that one needs and lacks.
     """
     named = named_models(models)
-    if covariates is not None and all(model._formula is None for model in named.values()):
+    formulas = {name: getattr(model, "prevalence", None) for name, model in named.items()}
+    if covariates is not None and not any(formulas.values()):
         raise ValueError("covariates go with prevalence, a formula that one of the models has, got none")
     stated = {
-        name: None if model._formula is None else model._stated(data, covariates)
-        for name, model in named.items()
+        name: in_rows_of(data, formula) if formula and covariates is None else formula and covariates
+        for name, formula in formulas.items()
     }
     differing = differences(named)
     if isinstance(data, Release):
@@ -87,8 +89,8 @@ def candidate(
     try:
         given._check_parameters()
         model._check_parameters()
-        model._take_covariates(covariates)
-        observed = model.observe(data)
+        model._take_rows(data, covariates, None)
+        observed = model._observed(data)
         matrix = model._given(observed)
         start = model._start_as_named(matrix)
     except (TypeError, ValueError) as error:
