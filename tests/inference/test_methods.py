@@ -50,7 +50,7 @@ def test_methods_go_by_the_names_that_users_write():
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda model: type(model).__name__)
 @pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
 def test_every_option_of_a_method_is_a_parameter_of_estimators(method, estimator):
-    if method.batches and not estimator.rows_are_new_data:
+    if method.batches and not estimator._rows_are_new_data:
         with pytest.raises(ValueError, match="needs rows that come in batches"):
             estimator.set_params(method=method.name).fit(ExactCounts([[0, 1], [2, 0]]))
         estimator.set_params(method="gibbs")

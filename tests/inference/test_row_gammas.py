@@ -78,8 +78,8 @@ def test_results_are_those_of_all_draws(pair, release):
     np.testing.assert_allclose(made.rate(), kept.rate(), rtol=1e-6)
     np.testing.assert_allclose(made.fit_transform(release), kept.fit_transform(release), rtol=1e-5)
     np.testing.assert_array_equal(made.transform(release), kept.transform(release))
-    for table in ("prevalences", "top_words", "topics"):
-        ours, theirs = getattr(kept, table)(), getattr(made, table)()
+    for table in (lambda fit: fit.parts.prevalences(), cv.TopicModel.top_words, cv.TopicModel.topics):
+        ours, theirs = table(kept), table(made)
         assert "lower" not in theirs  # intervals of svi are not calibrated, whatever it keeps
         pd.testing.assert_frame_equal(theirs, ours, rtol=1e-6)
     ours, theirs = kept.parts.prevalences(uncalibrated=True), made.parts.prevalences(uncalibrated=True)
@@ -94,22 +94,22 @@ def test_results_are_those_of_all_draws(pair, release):
 def test_documents_are_those_of_all_draws(pair, monkeypatch):
     kept, made = pair
     calls = {
-        "topic_shares": [(), ([59, 3, 3, 17],), ([],)],
-        "top_documents": [(0, 5), (2, 60)],
-        "similar_documents": [(31, 4)],
-        "topic_correlations": [()],
+        "shares": [(), ([59, 3, 3, 17],), ([],)],
+        "top": [(0, 5), (2, 60)],
+        "similar": [(31, 4)],
+        "correlations": [()],
     }
     monkeypatch.setattr(documents, "DOCUMENTS_AT_ONCE", 7)
     for merged in (False, True):
         for name, every in calls.items():
             for given in every:
-                ours, theirs = (getattr(fit, name)(*given, uncalibrated=True) for fit in pair)
+                ours, theirs = (getattr(fit.documents, name)(*given, uncalibrated=True) for fit in pair)
                 pd.testing.assert_frame_equal(theirs, ours, rtol=1e-5, atol=1e-7)
         if not merged:
             kept.parts.merge([1, 2]), made.parts.merge([1, 2])
-            calls["top_documents"] = [(0, 5), (1, 60)]
+            calls["top"] = [(0, 5), (1, 60)]
     kept.parts.unmerge(), made.parts.unmerge()
-    assert list(made.tables()) == list(kept.tables())
+    assert list(made.tables) == list(kept.tables)
 
 
 def test_totals_leave_masked_cells_out(release):

@@ -15,8 +15,8 @@ def effects(
 ) -> Any:
     """How much larger each topic's expected share is with covariates ``a`` than with ``b``, as dots with intervals.
 
-    Topics are in the order of their contrasts, which are those of ``fit.contrast``, whose rules hold. A fit whose
-    intervals are not calibrated is drawn without any, and the label of the axis says why. Returns the axes.
+    Topics are in the order of their contrasts, which are those of ``fit.effects.contrast``, whose rules hold. A fit
+    whose intervals are not calibrated is drawn without any, and the label of the axis says why. Returns the axes.
 
     Raises:
         TypeError: a fit of something else than topics, communities or components of a tensor.
