@@ -122,6 +122,16 @@ def test_columns_named_by_labels_are_columns_named_by_column_labels():
         batches.partial_fit(cv.ExactCounts(counts, labels=[None, names[::-1]]))
 
 
+@pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
+def test_rows_in_files_are_read_into_memory(tmp_path):
+    counts = np.random.default_rng(1).poisson(2.0, (12, 6))
+    release = cv.simulate_release(counts, cv.PrivacyLevel(1, 1), np.random.default_rng(2), truncate=True)
+    release.save(tmp_path / "part.npz")
+    fit = cv.TopicModel(2, method="svi", draws=5, seed=1, threads=1, progress=False).fit(release)
+    files = cv.ReleaseFiles([tmp_path / "part.npz"])
+    np.testing.assert_array_equal(fit.transform(files), fit.transform(release))
+
+
 N_WORDS = 60
 
 

@@ -46,8 +46,8 @@ def transform(fit: Any, X: Any) -> np.ndarray:
     tree, model, _ = fit._fitted()
     if "row" in model.likelihood.parameter_axes.values():
         raise ValueError("transform needs a dispersion that new rows have too, got one of each fitted row")
-    observations = fit._observe(X)
-    if getattr(observations, "totals", None) is not None:
+    observations = fit._observed(X)
+    if observations.totals is not None:
         raise ValueError("X must have no totals for transform, which treats each row separately")
     if (fit._reader.exposure_matrix is None) != (observations.exposure is None):
         its = "no exposure by cell" if fit._reader.exposure_matrix is None else "an exposure by cell"
