@@ -7,7 +7,7 @@ from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
 from countveil import fit
-from countveil.fit.parameters import described_options
+from countveil.common.parameters import described_options
 
 
 def options() -> list[str]:

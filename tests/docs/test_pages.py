@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 import countveil as cv
+from countveil.common.parameters import described_options
 from countveil.fit import choosing
-from countveil.fit.parameters import described_options
 from tests.pages import (
     DIRECTIVES,
     DOCS,

@@ -172,14 +172,15 @@ def test_tables_are_matched_by_their_labels():
 def test_a_model_cannot_start_at_itself():
     data, _, _ = scene()
     first = cv.TopicModel(3, **SHORT).fit(data)
-    second = cv.TopicModel(3, start=first, **SHORT)
-    third = cv.TopicModel(3, start=second, **SHORT)
+    second = cv.TopicModel(3, start=first, **SHORT).fit(data)
+    third = cv.TopicModel(3, start=second, **SHORT).fit(data)
     with pytest.raises(ValueError, match="start must be another fit, got the model itself: make a new model"):
-        first.start = first
+        first.set_params(start=first).fit(data)
     for later in (second, third):
+        first.start = later
         with pytest.raises(ValueError, match="got the model itself, where an earlier one starts: make a new"):
-            first.set_params(start=later)
-    assert first.start == "auto"
+            first.fit(data)
+    first.start = "auto"
     assert "start=TopicModel(" in repr(third)
     assert third.get_params()["start"] is second
     assert clone(third).start is second

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
 from countveil import __version__
+from countveil.common.parameters import check_choice, check_positive, check_rules, declared
 from countveil.data.mechanism_checks import MechanismCheck, check_mechanism
 from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
@@ -23,8 +24,8 @@ from countveil.engines.opening import check_engine, opened
 from countveil.engines.threads import ThreadEngine, threads_worth
 from countveil.fit.choosing import CHOSEN
 from countveil.fit.exporting import Exports, ShownInNotebooks
-from countveil.fit.options import APPROXIMATED, SAMPLED
-from countveil.fit.parameters import TakesOptions, check_choice, check_plain, check_positive
+from countveil.fit.options import APPROXIMATED, SAMPLED, Options
+from countveil.fit.parameters import check_plain
 from countveil.fit.predictive_checks import check_against_fit
 from countveil.fit.starting import check_another, portable, start_of
 from countveil.fit.totals import misses_counts, totals_of
@@ -69,7 +70,8 @@ class Given(NamedTuple):
     mechanism: MechanismCheck | None  # by reports as they came
 
 
-class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstimator):
+@declared
+class FactorizationEstimator(Exports, Options, ShownInNotebooks, BaseEstimator):
     """A Poisson factorization that follows scikit-learn's conventions; the public models say which one it is.
 
     Attributes are there after ``fit``.
@@ -317,11 +319,6 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
         parameters = self.get_params(deep=False)  # where a fit was computed is no part of it
         return {**parameters, "engine": None, "start": portable(self.start)}
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "start":
-            check_another(self, value)
-        super().__setattr__(name, value)
-
     def __sklearn_clone__(self) -> Self:
         """A copy that is not fitted; another fit among its parameters stays as it is."""
         parameters = {
@@ -332,7 +329,8 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
 
     def _check_parameters(self) -> None:
         """Refuse parameters that make no sense, alone or together; raises ValueError."""
-        self._check_rules()
+        check_rules(self)
+        check_another(self)
         check_choice("method", self.method, tuple(METHODS))
         method = METHODS[self.method]
         check_likelihood(method, self._likelihood())

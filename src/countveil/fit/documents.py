@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import pandas as pd
 
+from countveil.common.parameters import check_integer
 from countveil.fit.component_tables import Chain, by_support, mixture, tails
 from countveil.fit.merging import keep_merged, merged_kept, summed, with_another
-from countveil.fit.parameters import check_integer, check_interval
+from countveil.fit.parameters import check_interval
 from countveil.fit.parts import HasSupport
 from countveil.fit.reading import as_calibrated
 from countveil.inference.matching import Matched

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from countveil.common.parameters import check_integer
 from countveil.fit.component_tables import (
     Chain,
     by_support,
@@ -21,7 +22,7 @@ from countveil.fit.component_tables import (
 from countveil.fit.merging import Places, merged_kept, places_of, together, united
 from countveil.fit.naming import Names, changed, keep_names, names_kept, with_names
 from countveil.fit.networks import Network, network_of
-from countveil.fit.parameters import check_integer, check_interval
+from countveil.fit.parameters import check_interval
 from countveil.fit.reading import Readable, as_calibrated
 from countveil.inference import posterior as posteriors
 from countveil.inference.matching import STABLE, Matched, alike, matched, numbered, unweighted

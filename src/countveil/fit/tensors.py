@@ -1,16 +1,17 @@
 """TensorModel: components of counts with any number of axes, only ever seen through noise."""
 
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, ClassVar, Unpack
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
+from countveil.common.parameters import WholeOrAuto, declared
 from countveil.fit.base import FactorizationEstimator, Given
 from countveil.fit.effects import HasEffects
 from countveil.fit.options import RowOptions
-from countveil.fit.parameters import WholeOrAuto
 from countveil.fit.projection import RowProjection
 from countveil.fit.rows import Formula
 from countveil.models.layout import HYPERS, RESERVED, Layout
@@ -19,7 +20,8 @@ from countveil.models.spec import Spec, parse_spec
 AXES = "abcdefghij"
 
 
-class TensorModel(HasEffects, RowProjection, FactorizationEstimator):
+@declared
+class TensorModel(HasEffects, RowProjection, RowOptions, FactorizationEstimator):
     """Components of a tensor of counts that was only ever seen through noise.
 
     Counts have the rates sum_k f_ik g_jk h_tk .., with gamma priors: a CP factorization (Schein et al. 2015). They are
@@ -39,18 +41,13 @@ class TensorModel(HasEffects, RowProjection, FactorizationEstimator):
         posterior: one variable per mode, "factor_<mode>", with dims (<mode>, component).
     """
 
+    n_components: Annotated[int | str, WholeOrAuto()] = 10
+    _: KW_ONLY
+    modes: Sequence[str] | None = None
+    prevalence: Annotated[str | None, Formula()] = None
+
     rows_are_new_data: ClassVar[bool] = True
     sized_by: ClassVar[tuple[str, str] | None] = "n_components", "k"
-
-    def __init__(
-        self,
-        n_components: Annotated[int | str, WholeOrAuto()] = 10,
-        *,
-        modes: Sequence[str] | None = None,
-        prevalence: Annotated[str | None, Formula()] = None,
-        **options: Unpack[RowOptions],
-    ) -> None:
-        self._remember(locals())
 
     def _spec(self, n_modes: int) -> Spec:
         if n_modes > len(AXES):

@@ -2,19 +2,20 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Unpack
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
+from countveil.common.parameters import Positive, WholeOrAuto, declared
 from countveil.fit.base import FactorizationEstimator, Given
 from countveil.fit.documents import HasDocuments
 from countveil.fit.effects import HasEffects, table_of
 from countveil.fit.known_topics import WEIGHT, HasKnownTopics, HasSeeds, KnownTopics, SeedWords
 from countveil.fit.naming import NAMES
 from countveil.fit.options import StreamOptions
-from countveil.fit.parameters import Positive, WholeOrAuto
 from countveil.fit.projection import RowProjection, RowStream
 from countveil.fit.reading import Readable, as_calibrated
 from countveil.fit.rows import Formula, HasDates
@@ -64,6 +65,7 @@ TOPICS = Part(
 )
 
 
+@declared
 class TopicModel(
     HasSeeds,
     HasKnownTopics,
@@ -72,6 +74,7 @@ class TopicModel(
     HasEffects,
     RowProjection,
     RowStream,
+    StreamOptions,
     FactorizationEstimator,
 ):
     """Topics of documents whose word counts were only ever seen through noise.
@@ -102,20 +105,15 @@ class TopicModel(
         components_: (K, V) posterior mean topics, as shares of expected words.
     """
 
+    n_topics: Annotated[int | str, WholeOrAuto()] = 10
+    _: KW_ONLY
+    prevalence: Annotated[str | None, Formula()] = None
+    seeds: Annotated[Mapping[str, Sequence[str]] | None, SeedWords()] = None
+    seed_weight: Annotated[float, Positive()] = WEIGHT
+    known_topics: Annotated[Any, KnownTopics()] = None
+
     rows_are_new_data: ClassVar[bool] = True
     sized_by: ClassVar[tuple[str, str] | None] = "n_topics", "k"
-
-    def __init__(
-        self,
-        n_topics: Annotated[int | str, WholeOrAuto()] = 10,
-        *,
-        prevalence: Annotated[str | None, Formula()] = None,
-        seeds: Annotated[Mapping[str, Sequence[str]] | None, SeedWords()] = None,
-        seed_weight: Annotated[float, Positive()] = WEIGHT,
-        known_topics: Annotated[Any, KnownTopics()] = None,
-        **options: Unpack[StreamOptions],
-    ) -> None:
-        self._remember(locals())
 
     def _spec(self, n_modes: int) -> Spec:
         return parse_spec("dk,vk->dv", names=("theta", "phi"))
