@@ -8,6 +8,7 @@ import numpy as np
 
 from countveil.data.observations import ExactCounts, NaiveCounts, Observations, PrivatizedCounts
 from countveil.fit.base import FactorizationEstimator, check_whole
+from countveil.inference.methods import made
 from countveil.inference.starts.alternating import least_squares
 from countveil.models.priors import USUAL_SHAPE
 from countveil.planning.contenders import LEAST_SQUARES_ITERATIONS, distributions
@@ -85,10 +86,12 @@ def fitted(method: str, model: FactorizationEstimator, data: Noisy, sampling: Sa
         KeyboardInterrupt: the fit was interrupted, and what it found until then is no result.
     """
     shape = USUAL_SHAPE if model.prior_shape is None else model.prior_shape  # not learned, as in the papers
-    options = {"likelihood": "poisson", "prior_shape": shape, "threads": 1, "progress": False}
+    options: dict[str, Any] = {"likelihood": "poisson", "prior_shape": shape, "threads": 1, "progress": False}
     options |= OPTIONS.get(method, {})
     if method in SAMPLED:
-        options |= sampling._asdict()
+        length = sampling._asdict()
+        way = made(options.get("method", "gibbs"), {"thin": length.pop("thin")})
+        options |= {**length, "method": way}
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of convergence: the table says how good the rates are

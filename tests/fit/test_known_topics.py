@@ -13,7 +13,7 @@ import countveil as cv
 from countveil.fit.parts import n_anchored_alike
 from countveil.inference.methods import METHODS
 from countveil.models.priors import GammaPrior, LearnedShapePrior, RegressionPrior, SeededPrior
-from tests.joint import planted
+from tests.joint import method_with, planted
 
 QUICK = {"draws": 30, "tune": 30, "chains": 2, "seed": 1, "threads": 1, "progress": False}
 SHORT = QUICK | {"draws": 3, "tune": 3}
@@ -118,7 +118,7 @@ def test_a_fit_comes_back_from_its_file(fit, tmp_path):
 
 @pytest.mark.parametrize("method", ["augmented-gibbs", "cavi", "bessel-cavi", "em"])
 def test_other_methods_keep_them_too(method):
-    found = model(method=method, likelihood="poisson", max_iter=5, **SHORT).fit(data())
+    found = model(method=method_with(method, max_iter=5), likelihood="poisson", **SHORT).fit(data())
     np.testing.assert_allclose(found.components_, TOPICS, atol=1e-6)
 
 
@@ -298,7 +298,7 @@ def test_seeds_go_with_covariates_bursts_methods_and_starts(seeded):
     for changed in (
         {"method": "augmented-gibbs"},
         {"likelihood": "poisson"},
-        {"moves": 0},
+        {"method": cv.Gibbs(moves=0)},
         {"start": seeded},
         {"start": "em"},
     ):

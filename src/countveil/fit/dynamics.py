@@ -88,8 +88,10 @@ class DynamicModel(FactorizationEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         samplers = tuple(name for name, method in METHODS.items() if method.samples)
-        if self.method not in samplers:
-            raise ValueError(f"method must be one of {samplers} for a chain in time, got {self.method!r}")
+        if not self._method.samples:
+            raise ValueError(
+                f"method must be one of {samplers} for a chain in time, got {self._method.name!r}"
+            )
         if self.day_first is not None:
             check_flag("day_first", self.day_first)
         if self.background and self.n_components == 1:

@@ -11,7 +11,7 @@ import xarray as xr
 from countveil.data.labels import is_default, texts_of
 from countveil.data.observations import Observations
 from countveil.fit.naming import check_name
-from countveil.inference.methods import METHODS, check_seeds
+from countveil.inference.methods import check_seeds
 from countveil.models.factorization import Factorization
 from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior, SeededPrior
 
@@ -50,8 +50,8 @@ class HasKnownTopics:
             raise ValueError(f"{name} must be {n}, as many as known_topics has, got {getattr(self, name)!r}")
         if self.seeds is not None:
             raise ValueError("seeds must be None with known_topics, which stay fixed")
-        if METHODS[self.method].batches:
-            raise ValueError(f"known_topics must be None for method {self.method!r}, got {n} of them")
+        if self._method.batches:
+            raise ValueError(f"known_topics must be None for method {self._method.name!r}, got {n} of them")
         if self.dispersion == "column":
             raise ValueError(
                 "dispersion must be other than 'column' with known_topics, which are shares of words"
@@ -213,7 +213,7 @@ class HasSeeds:
         """Refuse seeds together with parameters that do not go with them; raises ValueError."""
         if self.seeds is None:
             return
-        check_seeds(METHODS[self.method], "seeds")
+        check_seeds(self._method, "seeds")
         name = self.sized_by[0]
         if not self._is_auto and getattr(self, name) < len(self.seeds):
             raise ValueError(

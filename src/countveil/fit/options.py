@@ -5,27 +5,28 @@ A new one is one entry here: it reaches the signature, ``help``, scikit-learn's 
 """
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY
-from typing import Annotated, Any
+from dataclasses import KW_ONLY, fields
+from typing import Annotated, Any, Self
 
 from countveil.common.parameters import OneOf, Option, Positive, PositiveOr, Whole, WholeOrAuto, declared
 from countveil.fit.parameters import Level
 from countveil.fit.starting import Beginning
-from countveil.fit.weighting import WEIGHTS
+from countveil.inference.algorithm import Method
 from countveil.inference.draws import ROUNDS
-from countveil.inference.methods import in_words
+from countveil.inference.methods import MethodOrName, check_of_models, in_words
 from countveil.models.priors import LEARNED, USUAL_SHAPE
 
+WAYS = f"a name, for the method with its defaults, or a method with options such as ``cv.SVI(passes=2)``: {in_words()}"
 SAMPLED, APPROXIMATED = 50, 500  # draws from each chain, and from an approximation
 
 
-# fmt: off
 @declared
 class Options:
     """What every model takes."""
 
+    # fmt: off
     _: KW_ONLY
-    method: Annotated[str, Option(None, in_words())] = "gibbs"
+    method: Annotated[str | Method, Option(MethodOrName(), WAYS)] = "gibbs"
     draws: Annotated[int | None, Option(Whole(1, or_none=True),
         f"draws kept from each chain, or from the approximation. None is {SAMPLED} from each of the chains, and "
         f'{APPROXIMATED} from an approximation ("em" has one).')] = None
@@ -34,29 +35,10 @@ class Options:
         'chains, each from its own start (samplers), or "auto": '
         f"{ROUNDS[0]}, and {ROUNDS[1] - ROUNDS[0]} more at a time until averages over them are steady, up to "
         f"{ROUNDS[-1]}. Many short ones show more of the modes than few long ones.")] = "auto"
-    weights: Annotated[str, Option(OneOf(WEIGHTS),
-        'how chains count in whatever is said of all draws together, such as rates and intervals: "equal", or '
-        '"stacked", by how well they predict reports that are left out (samplers); see ``weights_``.')] = "equal"
-    thin: Annotated[int, Option(Whole(1),
-        "keep every thin-th draw only; memory grows with draws * chains * size of the factors.")] = 1
     start: Annotated[str | Mapping[str, Any] | Any, Option(Beginning(),
         'where fits begin: "spectral" (communities of actors), "least-squares", "em" (ten iterations on from "auto"), '
         '"auto" (the first for models of communities, the second for others), an earlier fit, also one of fewer '
         "components, or a mapping from names of the posterior's factors to arrays.")] = "auto"
-    moves: Annotated[int, Option(Whole(0),
-        "moves of ten sweeps each while a chain is tuned, at most one for every twenty sweeps of ``tune``: the first "
-        "two merge what an automatic start has too many (the first of two or three components), others split some "
-        "components and merge pairs "
-        '("gibbs", for products of two factors such as topics).')] = 2
-    max_iter: Annotated[int, Option(Whole(1), 'iterations at most ("cavi", "bessel-cavi", "em").')] = 500
-    tolerance: Annotated[float, Option(Positive(),
-        "stop once an iteration changes the objective by at most this share of its range over all iterations so far "
-        '("cavi", "bessel-cavi"); under noise a smaller one tends to fit worse.')] = 2e-3
-    expectation: Annotated[str | None, Option(None,
-        'what counts are split by in "cavi" and "svi": "geometric" (a true bound; best where counts are dense), '
-        '"arithmetic" (does not starve components where counts are sparse and noise strong), or, for "svi" alone, '
-        '"trimmed" (means with half the prior\'s share left out; between the two). None is "geometric" for "cavi", '
-        '"trimmed" for "svi".')] = None
     likelihood: Annotated[str | None, Option(OneOf((None, "poisson", "negative-binomial")),
         'how counts spread around their rates: "poisson", or "negative-binomial" for counts that come in bursts, as '
         "words and messages do; factors are then about bursts, and ``rate`` about counts. None is the "
@@ -65,7 +47,6 @@ class Options:
         'which cells share a dispersion p in "negative-binomial": "global" (all of them), those of a "column" or of a '
         '"row"; or the number p itself, if it is known. None is "column" for directed networks and for topics that are '
         'not known with "gibbs", else "global".')] = None
-    center: Annotated[str, Option(None, 'the Bessel\'s "mode", as published, or its "mean" ("bessel-cavi").')] = "mode"
     prior_shape: Annotated[float | str | None, Option(PositiveOr((LEARNED, None)),
         'gamma shape of the factors; below 1 favours few components for each entry. "learned" finds one for each '
         'factor ("gibbs", "augmented-gibbs"). None is "learned" with these methods, '
@@ -86,27 +67,9 @@ class Options:
         'the address of a Dask scheduler. Does not change the result, and is not saved. Not for "svi".')] = None
     progress: Annotated[bool | None, Option(None,
         "show a progress bar; None shows it in a terminal or notebook only.")] = None
+    # fmt: on
 
-
-@declared
-class RowOptions(Options):
-    """What models take whose rows may come in batches."""
-
-    _: KW_ONLY
-    passes: Annotated[int, Option(Whole(1), 'how often to go through the rows ("svi").')] = 5
-    batch_rows: Annotated[int, Option(Whole(1), 'how many rows to learn from at once ("svi").')] = 256
-
-
-@declared
-class StreamOptions(RowOptions):
-    """What models take whose rows may arrive over time."""
-
-    _: KW_ONLY
-    total_rows: Annotated[int | None, Option(Whole(1, or_none=True),
-        "how many rows those that ``partial_fit`` has seen stand for; None takes as many as it has seen "
-        '("svi").')] = None
-    keep: Annotated[str, Option(OneOf(("draws", "summary")),
-        'what is kept of theta: "draws", or a "summary", the gammas of its approximation, from which its draws are '
-        'made again when they are asked for ("svi"). For millions of rows: each draw would take rows * topics * 4 '
-        "bytes.")] = "draws"
-# fmt: on
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        """Says where options of methods go, which are no parameters of models."""
+        check_of_models(set(named) - {field.name for field in fields(cls)}, named.get("method"))
+        return super().__new__(cls)

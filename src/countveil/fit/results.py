@@ -31,9 +31,8 @@ from countveil.inference.diagnostics import (
 from countveil.inference.file_checks import check_model, check_tree
 from countveil.inference.kept import mechanism_kept, share_kept, totals_kept
 from countveil.inference.matching import GROUP, unweighted
-from countveil.inference.methods import METHODS
+from countveil.inference.methods import METHODS, from_file, method_of
 from countveil.inference.predict import Laws, log_predictive, pointwise_log_likelihood
-from countveil.laws.counts import POISSON
 from countveil.models.factorization import Factorization, check_digests, model_of
 from countveil.models.layout import latent_groups
 from countveil.models.spec import Spec, axis_sizes
@@ -44,6 +43,7 @@ FILE_OVERHEAD = 1 << 20  # bytes of a file besides arrays, at most: names, label
 class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, HasCountsTable):
     """A fit's results, for the estimator that sets ``posterior_`` and ``model_``."""
 
+    method: Any
     seed_: int
     fit_seconds_: float
     interrupted_: bool
@@ -207,9 +207,9 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, HasCountsTable):
         wanted = self._spec(len(spec.output))
         if spec != wanted:
             raise ValueError(f"must be of the model {wanted.text}, got {spec.text!r:.40}")
-        method, stated = json.loads(tree.attrs["parameters"]).get("method"), tree.attrs["method"]
-        if method != stated:
-            raise ValueError(f"must state one method, got {method!r:.40} and {stated!r:.40}")
+        own, stated = method_of(self.method).name, tree.attrs["method"]
+        if own != stated:
+            raise ValueError(f"must state one method, got {own!r:.40} and {stated!r:.40}")
         sizes = self.model_.rows.sizes | self.model_.columns.sizes
         asked = axis_sizes(spec, [sizes[axis] for axis in spec.output], self._ranks(spec))
         check_model(self.model_, self._model(spec, asked, 1.0))
@@ -249,9 +249,8 @@ class Results(HasCovariates, HasDates, ChoosesSize, HasSupport, HasCountsTable):
         """The fit that a file holds; raises ValueError for facts that make no sense, alone or together."""
         facts = tree.attrs
         parameters = json.loads(facts["parameters"])
+        parameters["method"] = from_file(parameters.get("method"))
         fit = cls(**parameters)
-        if "likelihood" not in parameters and hasattr(fit, "likelihood"):
-            fit.likelihood = POISSON.name  # files of versions that had no other
         fit.seed_, fit.fit_seconds_ = int(facts["seed"]), float(facts["seconds"])
         fit.interrupted_ = bool(facts["interrupted"])
         fit._check_parameters()

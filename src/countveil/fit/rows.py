@@ -10,7 +10,7 @@ import xarray as xr
 from countveil.data.covariates import LONGEST, Covariates, check_levels, in_rows_of, read_covariates
 from countveil.data.dates import MOST_STEPS, Dates, read_dates
 from countveil.data.observations import Observations
-from countveil.inference.methods import METHODS, check_covariates, check_dates
+from countveil.inference.methods import check_covariates, check_dates
 from countveil.inference.posterior import STEPS
 from countveil.models.factorization import Factorization
 from countveil.models.priors import (
@@ -64,7 +64,7 @@ class HasCovariates:
             return
         if covariates is None:
             raise ValueError(f"covariates must be given with prevalence {formula!r}, got none")
-        check_covariates(METHODS[self.method], "prevalence")
+        check_covariates(self._method, "prevalence")
         if self._is_auto:
             raise ValueError(f"{self.sized_by[0]} must be a number with prevalence, got 'auto'")
         if self.prior_rate is not None:
@@ -175,7 +175,7 @@ class HasDates:
             raise ValueError(
                 f"time goes with TopicModel, whose rows may have dates, got {type(self).__name__}"
             )
-        check_dates(METHODS[self.method], "time")
+        check_dates(self._method, "time")
         if self._is_auto:
             raise ValueError(f"{self.sized_by[0]} must be a number with time, got 'auto'")
         if self.prior_rate is not None:

@@ -11,7 +11,6 @@ import xarray as xr
 from countveil.common.parameters import WholeOrAuto, declared
 from countveil.fit.base import FactorizationEstimator, Given
 from countveil.fit.effects import HasEffects
-from countveil.fit.options import RowOptions
 from countveil.fit.projection import RowProjection
 from countveil.fit.rows import Formula
 from countveil.models.layout import HYPERS, RESERVED, Layout
@@ -21,7 +20,7 @@ AXES = "abcdefghij"
 
 
 @declared
-class TensorModel(HasEffects, RowProjection, RowOptions, FactorizationEstimator):
+class TensorModel(HasEffects, RowProjection, FactorizationEstimator):
     """Components of a tensor of counts that was only ever seen through noise.
 
     Counts have the rates sum_k f_ik g_jk h_tk .., with gamma priors: a CP factorization (Schein et al. 2015). They are

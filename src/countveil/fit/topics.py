@@ -15,7 +15,6 @@ from countveil.fit.documents import HasDocuments
 from countveil.fit.effects import HasEffects, table_of
 from countveil.fit.known_topics import WEIGHT, HasKnownTopics, HasSeeds, KnownTopics, SeedWords
 from countveil.fit.naming import NAMES
-from countveil.fit.options import StreamOptions
 from countveil.fit.projection import RowProjection, RowStream
 from countveil.fit.reading import Readable, as_calibrated
 from countveil.fit.rows import Formula, HasDates
@@ -74,7 +73,6 @@ class TopicModel(
     HasEffects,
     RowProjection,
     RowStream,
-    StreamOptions,
     FactorizationEstimator,
 ):
     """Topics of documents whose word counts were only ever seen through noise.

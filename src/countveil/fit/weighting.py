@@ -13,7 +13,6 @@ from countveil.inference.folds import cells_to_score, is_mirrored, scores_left_o
 from countveil.inference.matching import keep_weights
 from countveil.inference.predict import Laws
 
-WEIGHTS = "equal", "stacked"
 DRAWS = 50  # of each chain at most, evenly spread, that cells are scored under
 
 

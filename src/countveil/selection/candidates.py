@@ -12,8 +12,11 @@ from sklearn.base import clone
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.data.reports import observations_of
+from countveil.inference.algorithm import Method
+from countveil.inference.chains import Sampler
 from countveil.inference.checkpoint import printed
 from countveil.inference.draws import rounds_of
+from countveil.inference.methods import method_of
 from countveil.models.factorization import model_facts
 from countveil.privacy import Release
 
@@ -83,9 +86,13 @@ def candidate(
     covariates: Any,
 ) -> Candidate:
     """A model with its short settings, checked against the data."""
-    model = clone(given).set_params(**{key: value for key, value in short.items() if value is not None})
+    model = clone(given).set_params(
+        **{key: value for key, value in short.items() if key != "thin" and value is not None}
+    )
     try:
         given._check_parameters()
+        if short.get("thin") is not None:
+            model.set_params(method=thinned(model.method, short["thin"]))
         model._check_parameters()
         model._take_covariates(covariates)
         observed = model.observe(data)
@@ -106,6 +113,12 @@ def candidate(
         name, model, differs, observed, size,
         as_text(settings), n_chains, covariates,
     )  # fmt: skip
+
+
+def thinned(method: str | Method, thin: int | None) -> Method:
+    """A method that keeps every thin-th draw, if it runs chains."""
+    found: Method = clone(method_of(method))
+    return found.set_params(thin=thin) if isinstance(found, Sampler) else found
 
 
 def check_same_data(found: Sequence[Candidate]) -> None:
@@ -166,12 +179,21 @@ def is_model(thing: Any) -> bool:
 
 
 def settings_of(model: Model) -> dict[str, Any]:
-    """A model's class and parameters, in the order of its constructor; the likelihood is the one that it comes to."""
+    """A model's class and parameters, in the order of its constructor; the likelihood is the one that it comes to.
+
+    A method with its defaults is its name.
+    """
     found = {"model": type(model).__name__}
     found |= {key: getattr(model, key) for key in inspect.signature(type(model)).parameters}
     with suppress(KeyError, ValueError):  # said when its parameters are checked
         found["likelihood"] = model._likelihood().name
+        found["method"] = named(model._method)
     return {key: value for key, value in found.items() if key not in NOT_THE_MODEL}
+
+
+def named(method: Method) -> str | Method:
+    """The name of a method that has its defaults; else the method."""
+    return method.name if method == type(method)() else method
 
 
 def differences(models: Mapping[str, Model]) -> dict[str, dict[str, Any]]:
@@ -197,5 +219,5 @@ def in_words(value: Any) -> str:
     """A parameter's value in a name."""
     if isinstance(value, Mapping) and all(isinstance(each, int | float | str) for each in value.values()):
         return " ".join(f"{key}:{each}" for key, each in value.items())
-    plain = value is None or isinstance(value, str | int | float | np.number)
+    plain = value is None or isinstance(value, str | int | float | np.number | Method)
     return str(value) if plain else type(value).__name__
