@@ -155,8 +155,7 @@ def fit_topics(
     about = {"covariates": rows.beside(data, people), "time": dates}
     from countveil.fit import TopicModel
 
-    seeded = {"seeds": seeds, "seed_weight": seeding.seed_weight}
-    model = TopicModel(number, prevalence=rows.prevalence, **seeded | sampling.arguments())
+    model = TopicModel(number, prevalence=rows.prevalence, seeds=seeds, **sampling.arguments())
     fit_to(model, data, saving, about)
     say_left_out(model)
     print_parts(model, members)

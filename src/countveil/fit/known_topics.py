@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from countveil.common.parameters import check_positive
 from countveil.data.labels import is_default, texts_of
 from countveil.data.observations import Observations
 from countveil.fit.naming import check_name
@@ -179,11 +180,16 @@ def of_mean(prior: GammaPrior | LearnedShapePrior, mean: float) -> GammaPrior | 
     return prior._replace(rate=float(prior.shape) / mean) if prior.learned else prior
 
 
-WEIGHT = 5.0  # see benchmarks/results/seeds-what-was-measured.csv
+WEIGHT = (
+    5.0  # of a seeded word without a weight of its own: see benchmarks/results/seeds-what-was-measured.csv
+)
 
 
 class SeedWords:
-    """None, or words by the name of their topic; whether data have them is checked when they meet."""
+    """None, or words by the name of their topic, each with a weight or all with the usual one.
+
+    Whether data have them is checked when they meet.
+    """
 
     def check(self, name: str, value: Any) -> None:
         """Refuse anything else; raises ValueError."""
@@ -195,19 +201,25 @@ class SeedWords:
             )
         for topic, words in value.items():
             check_name(topic)
-            plain = isinstance(words, Sequence) and not isinstance(words, str)
+            plain = isinstance(words, Sequence | Mapping) and not isinstance(words, str)
             if not plain or not words or not all(isinstance(word, str) for word in words):
-                raise ValueError(f"{name} of {topic!r} must be a list of words, got {words!r:.60}")
+                raise ValueError(
+                    f"{name} of {topic!r} must be a list of words, or map words to weights, got {words!r:.60}"
+                )
+            if isinstance(words, Mapping):
+                for word, weight in words.items():
+                    check_positive(f"weight of {word!r} in {name} of {topic!r}", weight)
+                continue
             twice = next((word for i, word in enumerate(words) if word in words[:i]), None)
             if twice is not None:
                 raise ValueError(f"{name} of {topic!r} must have every word once, got {twice!r} twice")
 
 
 class HasSeeds:
-    """Adds seeded topics to an estimator whose parameters are ``seeds``, their words, and ``seed_weight``."""
+    """Adds seeded topics to an estimator whose parameter is ``seeds``, their words by topic."""
 
     seeds_: dict[str, list[str]] | None = None
-    _seeded: tuple[np.ndarray, np.ndarray] | None = None  # (words, topics), by their numbers
+    _seeded: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None  # (words, topics) by number, and weights
 
     def _check_seeds(self: Any) -> None:
         """Refuse seeds together with parameters that do not go with them; raises ValueError."""
@@ -247,11 +259,12 @@ class HasSeeds:
         for topic, words in found.items():
             if not words:
                 raise ValueError(
-                    f"seeds of {topic!r} must have a word that the data have, got {listed(self.seeds[topic])}"
+                    f"seeds of {topic!r} must have a word that the data have, got {listed(list(self.seeds[topic]))}"
                 )
         pairs = [(place[word], k) for k, words in enumerate(found.values()) for word in words]
         rows, columns = np.transpose(pairs)
-        self.seeds_, self._seeded = found, (rows, columns)
+        weights = [weight_of(self.seeds[topic], word) for topic, words in found.items() for word in words]
+        self.seeds_, self._seeded = found, (rows, columns, np.array(weights))
 
     def _with_seeds(
         self: Any, priors: dict[str, Any], words: str, shape: tuple[int, int]
@@ -259,8 +272,9 @@ class HasSeeds:
         """Priors by name, where that of the words' factor of this shape has larger shapes for seeded words."""
         if self._seeded is None:
             return priors
+        rows, columns, weights = self._seeded
         added = np.zeros(shape)
-        added[self._seeded] = self.seed_weight
+        added[rows, columns] = weights
         return {**priors, words: SeededPrior(priors[words], added)}
 
     def _restore_seeds(self: Any, tree: xr.DataTree, model: Factorization, words: str) -> Factorization:
@@ -277,6 +291,20 @@ class HasSeeds:
             prior=self._with_seeds({words: prior.usual}, words, factors[f].shape)[words]
         )
         return model._replace(factors=tuple(factors))
+
+
+def weight_of(words: Mapping[str, float] | Sequence[str], word: str) -> float:
+    """What a seeded word adds to the gamma shape in its topic."""
+    return float(words[word]) if isinstance(words, Mapping) else WEIGHT
+
+
+def portable_seeds(seeds: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Seeds as a file can hold them."""
+    if seeds is None:
+        return None
+    return {
+        topic: dict(words) if isinstance(words, Mapping) else list(words) for topic, words in seeds.items()
+    }
 
 
 def listed(words: Sequence[str]) -> str:

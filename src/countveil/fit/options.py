@@ -17,6 +17,7 @@ from countveil.inference.methods import MethodOrName, check_of_models, in_words
 from countveil.models.priors import LEARNED, USUAL_SHAPE
 
 WAYS = f"a name, for the method with its defaults, or a method with options such as ``cv.SVI(passes=2)``: {in_words()}"
+MOVED = {"seed_weight": "in seeds: seeds={'economy': {'tax': 20.0, 'jobs': 20.0}}"}
 SAMPLED, APPROXIMATED = 50, 500  # draws from each chain, and from an approximation
 
 
@@ -70,6 +71,9 @@ class Options:
     # fmt: on
 
     def __new__(cls, *given: Any, **named: Any) -> Self:
-        """Says where options of methods go, which are no parameters of models."""
-        check_of_models(set(named) - {field.name for field in fields(cls)}, named.get("method"))
+        """Says where options of methods go, which are no parameters of models, and what took a parameter's place."""
+        unknown = set(named) - {field.name for field in fields(cls)}
+        check_of_models(unknown, named.get("method"))
+        for name in unknown & MOVED.keys():
+            raise TypeError(f"{name} is now {MOVED[name]}")
         return super().__new__(cls)

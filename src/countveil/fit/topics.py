@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from countveil.common.parameters import Positive, WholeOrAuto, declared
+from countveil.common.parameters import WholeOrAuto, declared
 from countveil.fit.base import FactorizationEstimator, Given
 from countveil.fit.documents import HasDocuments
 from countveil.fit.effects import HasEffects, table_of
-from countveil.fit.known_topics import WEIGHT, HasKnownTopics, HasSeeds, KnownTopics, SeedWords
+from countveil.fit.known_topics import HasKnownTopics, HasSeeds, KnownTopics, SeedWords, portable_seeds
 from countveil.fit.naming import NAMES
 from countveil.fit.projection import RowProjection, RowStream
 from countveil.fit.reading import Readable, as_calibrated
@@ -91,8 +91,8 @@ class TopicModel(
             ``contrast``, ``expected_prevalence``).
         seeds: words that are known to be about a topic, by its name, such as ``{"economy": ["tax", "jobs"]}``. The
             first topics are these, in their order and under their names: their words are more probable by the prior
-            ("gibbs", "augmented-gibbs"). All other topics are found as without seeds.
-        seed_weight: what is added to the gamma shape of a seeded word: as if about that many words had been seen.
+            ("gibbs", "augmented-gibbs"), as if about five of each had been seen. ``{"economy": {"tax": 20}}`` gives a
+            word another weight. All other topics are found as without seeds.
         known_topics: topics that stay as they are: those of another fit, by their posterior means, or a DataFrame of
             topics by words, which have all words of the data. Not for "svi".
         **options: what every model takes; the reference and ``help`` list it.
@@ -106,8 +106,7 @@ class TopicModel(
     n_topics: Annotated[int | str, WholeOrAuto()] = 10
     _: KW_ONLY
     prevalence: Annotated[str | None, Formula()] = None
-    seeds: Annotated[Mapping[str, Sequence[str]] | None, SeedWords()] = None
-    seed_weight: Annotated[float, Positive()] = WEIGHT
+    seeds: Annotated[Mapping[str, Sequence[str] | Mapping[str, float]] | None, SeedWords()] = None
     known_topics: Annotated[Any, KnownTopics()] = None
 
     rows_are_new_data: ClassVar[bool] = True
@@ -147,8 +146,8 @@ class TopicModel(
         return self._with_known(super()._model(spec, sizes, mean_count), "phi")
 
     def _portable_parameters(self) -> dict[str, Any]:
-        seeds = None if self.seeds is None else {name: list(words) for name, words in self.seeds.items()}
-        return {**super()._portable_parameters(), "seeds": seeds, "known_topics": self._portable_topics()}
+        known = {"seeds": portable_seeds(self.seeds), "known_topics": self._portable_topics()}
+        return {**super()._portable_parameters(), **known}
 
     def _facts(self) -> dict[str, Any]:
         names = dict(enumerate(self.seeds_ or {})) or self._names_of_topics()
