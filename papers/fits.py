@@ -51,6 +51,11 @@ class Sampling(NamedTuple):
         draws = min(self.draws, sweeps - tune)
         return self._replace(tune=tune, draws=draws, thin=(sweeps - tune) // draws)
 
+    def options(self, method: str) -> dict[str, Any]:
+        """What a model takes that is fitted by one of ``SAMPLED``."""
+        way = made(OPTIONS.get(method, {}).get("method", "gibbs"), {"thin": self.thin})
+        return {"chains": self.chains, "tune": self.tune, "draws": self.draws, "method": way}
+
 
 class Noisy(NamedTuple):
     """True counts, their signed reports, the noise level, and the cells that nobody sees."""
@@ -89,9 +94,7 @@ def fitted(method: str, model: FactorizationEstimator, data: Noisy, sampling: Sa
     options: dict[str, Any] = {"likelihood": "poisson", "prior_shape": shape, "threads": 1, "progress": False}
     options |= OPTIONS.get(method, {})
     if method in SAMPLED:
-        length = sampling._asdict()
-        way = made(options.get("method", "gibbs"), {"thin": length.pop("thin")})
-        options |= {**length, "method": way}
+        options |= sampling.options(method)
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of convergence: the table says how good the rates are
