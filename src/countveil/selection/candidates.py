@@ -16,7 +16,6 @@ from countveil.inference.algorithm import Method
 from countveil.inference.chains import Sampler
 from countveil.inference.checkpoint import printed
 from countveil.inference.draws import rounds_of
-from countveil.inference.methods import method_of
 from countveil.models.factorization import model_facts
 from countveil.privacy import Release
 
@@ -91,8 +90,9 @@ def candidate(
     )
     try:
         given._check_parameters()
-        if short.get("thin") is not None:
-            model.set_params(method=thinned(model.method, short["thin"]))
+        method = model._method
+        if isinstance(method, Sampler) and short.get("thin") is not None:
+            model.set_params(method=method.set_params(thin=short["thin"]))
         model._check_parameters()
         model._take_covariates(covariates)
         observed = model.observe(data)
@@ -113,12 +113,6 @@ def candidate(
         name, model, differs, observed, size,
         as_text(settings), n_chains, covariates,
     )  # fmt: skip
-
-
-def thinned(method: str | Method, thin: int | None) -> Method:
-    """A method that keeps every thin-th draw, if it runs chains."""
-    found: Method = clone(method_of(method))
-    return found.set_params(thin=thin) if isinstance(found, Sampler) else found
 
 
 def check_same_data(found: Sequence[Candidate]) -> None:
