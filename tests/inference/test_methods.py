@@ -146,8 +146,8 @@ def test_a_method_comes_back_from_a_file(method):
         ({"passes": 3}, "must state the name of its method, got"),
         ({"name": 3}, "must state the name of its method, got"),
         ({"name": "magic"}, "method must be one of .*, got 'magic'"),
-        ({"name": "em", "passes": 3}, r"passes must be an option of method 'em', got one of \['svi'\]"),
-        ({"name": "em", "depth": 3}, "depth must be an option of method 'em', got one of no method"),
+        ({"name": "em", "passes": 3}, "passes goes with method 'svi', got method 'em'"),
+        ({"name": "em", "depth": 3}, "depth goes with no method, got method 'em'"),
     ],
 )
 def test_a_method_that_there_is_not_is_refused_from_a_file(found, said):

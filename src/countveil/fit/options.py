@@ -16,7 +16,7 @@ from countveil.inference.draws import ROUNDS
 from countveil.inference.methods import MethodOrName, check_of_models, in_words
 from countveil.models.priors import LEARNED, USUAL_SHAPE
 
-WAYS = f"a name, for the method with its defaults, or a method with options such as ``cv.SVI(passes=2)``: {in_words()}"
+WAYS = f"a name, for the method with its defaults, or a method with options, such as ``cv.SVI(passes=2)``: {in_words()}"
 MOVED = {"seed_weight": "in seeds: seeds={'economy': {'tax': 20.0, 'jobs': 20.0}}"}
 SAMPLED, APPROXIMATED = 50, 500  # draws from each chain, and from an approximation
 

@@ -178,14 +178,11 @@ class CAVI(Optimiser):
     )
 
     _: KW_ONLY
-    expectation: Annotated[
-        str,
-        Option(
-            OneOf(EXPECTATIONS),
-            'what counts are split by: "geometric" (a true bound; best where counts are dense), or "arithmetic" (does '
-            "not starve components where counts are sparse and noise strong).",
-        ),
-    ] = "geometric"
+    # fmt: off
+    expectation: Annotated[str, Option(OneOf(EXPECTATIONS),
+        'means by which counts are split between components: "geometric" (a true bound; best for dense counts), or '
+        '"arithmetic" (does not starve components when counts are sparse and noise is strong).')] = "geometric"
+    # fmt: on
 
     def bound(self) -> Any:
         """The algorithm with its expectation."""

@@ -31,20 +31,13 @@ class Sampler(Method):
     samples = True
 
     _: KW_ONLY
-    thin: Annotated[
-        int,
-        Option(
-            Whole(1), "keep every thin-th draw only; memory grows with draws * chains * size of the factors."
-        ),
-    ] = 1
-    weights: Annotated[
-        str,
-        Option(
-            OneOf(WEIGHTS),
-            "how chains count in whatever is said of all draws together, such as rates and intervals: "
-            '"equal", or "stacked", by how well they predict reports that are left out; see ``weights_``.',
-        ),
-    ] = "equal"
+    # fmt: off
+    thin: Annotated[int, Option(Whole(1),
+        "keep every thin-th draw; memory grows with draws * chains * size of the factors.")] = 1
+    weights: Annotated[str, Option(OneOf(WEIGHTS),
+        'weights of the chains in everything computed from all draws, such as rates and intervals: "equal", or '
+        '"stacked", by how well they predict reports that are left out; see ``weights_``.')] = "equal"
+    # fmt: on
 
     def run(self, data: Data, model: Factorization, settings: Settings) -> Fitted:
         """Run all chains."""

@@ -252,7 +252,7 @@ class EM(Method):
     starved = 'Use method="gibbs".'
 
     _: KW_ONLY
-    max_iter: Annotated[int, Option(Whole(1), "iterations at most.")] = 500
+    max_iter: Annotated[int, Option(Whole(1), "maximum number of iterations.")] = 500
 
     def run(self, data: Data, model: Factorization, settings: Settings) -> Fitted:
         """A point estimate, stopped where the log-likelihood of held-out cells of the release is best.

@@ -275,15 +275,12 @@ class Gibbs(Sampler):
     likelihoods = ("negative-binomial", "poisson")
 
     _: KW_ONLY
-    moves: Annotated[
-        int,
-        Option(
-            Whole(0),
-            "moves of ten sweeps each while a chain is tuned, at most one for every twenty sweeps of ``tune``: the "
-            "first two merge what an automatic start has too many (the first of two or three components), others "
-            "split some components and merge pairs (for products of two factors such as topics).",
-        ),
-    ] = 2
+    # fmt: off
+    moves: Annotated[int, Option(Whole(0),
+        "moves of ten sweeps each during tuning, at most one for every twenty sweeps of ``tune``: the first two merge "
+        "the surplus components of an automatic start (with two or three components, the first does), later ones "
+        "split some components and merge pairs (only for products of two factors, such as topics).")] = 2
+    # fmt: on
 
     def moving(self, data: Observations, model: Factorization, settings: Settings) -> Any:
         """The sweeps, after at most ``moves`` moves."""

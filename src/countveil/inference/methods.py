@@ -62,10 +62,8 @@ def made(name: str, options: Mapping[str, Any]) -> Method:
         raise ValueError(f"method must be one of {list(METHODS)}, got {name!r:.80}")
     for option in options:
         if option not in options_of(METHODS[name]):
-            able = [each for each, method in METHODS.items() if option in options_of(method)]
-            raise ValueError(
-                f"{option} must be an option of method {name!r}, got one of {able or 'no method'}"
-            )
+            able = [f"method {each!r}" for each, method in METHODS.items() if option in options_of(method)]
+            raise ValueError(f"{option} goes with {' or '.join(able) or 'no method'}, got method {name!r}")
     return METHODS[name](**options)
 
 

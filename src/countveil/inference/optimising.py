@@ -21,15 +21,12 @@ class Optimiser(Method):
     """A method that ascends until its objective hardly changes, then draws from the gammas of Q."""
 
     _: KW_ONLY
-    max_iter: Annotated[int, Option(Whole(1), "iterations at most.")] = 500
-    tolerance: Annotated[
-        float,
-        Option(
-            Positive(),
-            "stop once an iteration changes the objective by at most this share of its range over all iterations so "
-            "far; under noise a smaller one tends to fit worse.",
-        ),
-    ] = 2e-3
+    # fmt: off
+    max_iter: Annotated[int, Option(Whole(1), "maximum number of iterations.")] = 500
+    tolerance: Annotated[float, Option(Positive(),
+        "stop when an iteration changes the objective by at most this share of its range so far; under noise a "
+        "smaller value tends to fit worse.")] = 2e-3
+    # fmt: on
 
     def run(self, data: Data, model: Factorization, settings: Settings) -> Fitted:
         """Ascend, then draw."""

@@ -334,31 +334,18 @@ class SVI(Method):
     )
 
     _: KW_ONLY
-    passes: Annotated[int, Option(Whole(1), "how often to go through the rows.")] = 5
-    batch_rows: Annotated[int, Option(Whole(1), "how many rows to learn from at once.")] = 256
-    total_rows: Annotated[
-        int | None,
-        Option(
-            Whole(1, or_none=True),
-            "how many rows those that ``partial_fit`` has seen stand for; None takes as many as it has seen.",
-        ),
-    ] = None
-    expectation: Annotated[
-        str,
-        Option(
-            OneOf(EXPECTATIONS),
-            'what counts are split by: "geometric" or "arithmetic", as for ``CAVI``, or "trimmed" (means with half the '
-            "prior's share left out; between the two).",
-        ),
-    ] = "trimmed"
-    keep: Annotated[
-        str,
-        Option(
-            OneOf(("draws", "summary")),
-            'what is kept of theta: "draws", or a "summary", the gammas of its approximation, from which its draws are '
-            "made again when they are asked for. For millions of rows: each draw would take rows * topics * 4 bytes.",
-        ),
-    ] = "draws"
+    # fmt: off
+    passes: Annotated[int, Option(Whole(1), "number of passes over the rows.")] = 5
+    batch_rows: Annotated[int, Option(Whole(1), "number of rows in a batch.")] = 256
+    total_rows: Annotated[int | None, Option(Whole(1, or_none=True),
+        "number of rows that those seen by ``partial_fit`` represent; None is the number seen.")] = None
+    expectation: Annotated[str, Option(OneOf(EXPECTATIONS),
+        'means by which counts are split: "geometric" or "arithmetic", as for ``CAVI``, or "trimmed" (arithmetic ones '
+        "without half the prior's share; between the two).")] = "trimmed"
+    keep: Annotated[str, Option(OneOf(("draws", "summary")),
+        'what to keep of theta: its "draws", or a "summary", the gammas of its approximation, from which draws are '
+        "made again on request. For millions of rows: each draw takes rows * topics * 4 bytes.")] = "draws"
+    # fmt: on
 
     def run(self, data: Data, model: Factorization, settings: Settings) -> Fitted:
         """Passes over the rows in random batches, then Q(theta) of all rows given the last Q(phi)."""
