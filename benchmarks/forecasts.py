@@ -213,7 +213,7 @@ class Known(cv.DynamicModel):
 def fitted(kind, data, task, given, options):
     """A fit, and the seconds that it took; ``given`` is the fit whose components are known."""
     sampling = {name: getattr(options, name) for name in ("chains", "seed", "likelihood")}
-    sampling |= {"tune": options.sweeps, "draws": options.sweeps // 2, "thin": 2}
+    sampling |= {"tune": options.sweeps, "draws": options.sweeps // 2, "method": cv.Gibbs(thin=2)}
     sampling |= {"threads": 1, "progress": False}
     dynamic = {"time": task.counts.ndim - 1, "background": options.background}
     if options.likelihood == "negative-binomial":

@@ -144,7 +144,7 @@ def fit(
         {"likelihood": "poisson", "prior_shape": USUAL_SHAPE}
         | OPTIONS.get(method, {})
         | (prior or {})
-        | (plan.sampling_of(method)._asdict() if method in SAMPLED else {})
+        | (plan.sampling_of(method).options(method) if method in SAMPLED else {})
     )
     worked = time.process_time()
     with warnings.catch_warnings():

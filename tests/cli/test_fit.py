@@ -97,6 +97,8 @@ def test_weights_of_chains_are_said_where_they_differ(here):
     assert weights[0] != weights[1]
     assert f"Weights of the chains: {weights[0]:.2f}, {weights[1]:.2f}." in said
     assert "Weights of the chains" not in run(*asked).stdout
+    refused = fails(*asked, "--method", "em", "--weights", "stacked")
+    assert "weights goes with method 'gibbs' or method 'augmented-gibbs', got method 'em'" in words(refused)
 
 
 def test_checkpoints_are_handed_on(here, monkeypatch):
@@ -143,15 +145,15 @@ def test_options_that_all_fits_share_reach_the_model(here, monkeypatch, command,
     monkeypatch.setattr(model, "fit", fit)
     expected = {
         "method": "gibbs", "draws": None, "tune": 200, "chains": "auto", "seed": None, "threads": None, "engine": None,
-        "likelihood": None, "dispersion": None, "prior_shape": None, "weights": "equal",
+        "likelihood": None, "dispersion": None, "prior_shape": None,
         "checkpoint": None, "checkpoint_minutes": 5.0, "resume": False,
     }  # fmt: skip
     asked = ["fit", *command, "r.npz", "-o", "f.nc"]
     fails(*asked)
     assert seen == expected
     expected = {
-        "method": "cavi", "draws": 1, "tune": 2, "chains": 3, "seed": 4, "threads": 5, "engine": "tcp://a:1",
-        "likelihood": "negative-binomial", "dispersion": "column", "prior_shape": 0.3, "weights": "stacked",
+        "method": cv.Gibbs(weights="stacked"), "draws": 1, "tune": 2, "chains": 3, "seed": 4, "threads": 5, "engine": "tcp://a:1",
+        "likelihood": "negative-binomial", "dispersion": "column", "prior_shape": 0.3,
         "checkpoint": Path("c.npz"), "checkpoint_minutes": 6.5, "resume": True,
     }  # fmt: skip
     named = {
@@ -160,6 +162,7 @@ def test_options_that_all_fits_share_reach_the_model(here, monkeypatch, command,
     for name in ("f.nc", "c.npz"):
         (here / name).touch()
     del named["resume"]
+    named |= {"method": "gibbs", "weights": "stacked"}
     fails(
         *asked,
         "--resume",

@@ -180,7 +180,6 @@ def test_top_words_refuses_what_makes_no_sense(fit, call, message):
         ("draws", 2.5),
         ("tune", -1),
         ("chains", 0),
-        ("thin", 0),
         ("threads", 0),
         ("threads", 1.5),
         ("seed", -1),

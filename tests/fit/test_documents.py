@@ -201,7 +201,7 @@ def test_what_is_not_there_is_refused_with_what_is_near(planted):
 @pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
 def test_one_chain_and_a_point_have_tables_without_support(planted):
     data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(2.0, SIZE), 0.3)
-    point = cv.TopicModel(2, method="em", max_iter=3, seed=1, threads=1, progress=False).fit(data)
+    point = cv.TopicModel(2, method=cv.EM(max_iter=3), seed=1, threads=1, progress=False).fit(data)
     shares = point.documents.shares()
     assert shares.columns.tolist() == ["document", "topic", "support", "share"]
     assert shares["support"].isna().all()

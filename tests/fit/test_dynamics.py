@@ -107,7 +107,7 @@ def test_a_fit_goes_on_from_its_checkpoint(planted, tmp_path):
 
 def test_a_fit_starts_at_another_one_and_chains_are_stacked(fit, planted):
     data = cv.PrivatizedCounts(planted[3], 0.3)
-    found = cv.DynamicModel(3, start=fit, weights="stacked", **BRIEF).fit(data)
+    found = cv.DynamicModel(3, start=fit, method=cv.Gibbs(weights="stacked"), **BRIEF).fit(data)
     assert found.weights_.sum() == pytest.approx(1.0)
     assert len(found.activity()) == 90
     assert len(found.forecast(1).table()) == 8

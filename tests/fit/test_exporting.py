@@ -70,7 +70,7 @@ def test_other_models_and_methods_have_their_own_tables(tmp_path):
     blocks = cv.BlockModel(2, likelihood="poisson", **QUICK).fit(square).tables
     assert list(blocks)[:2] == ["communities", "communities_by_actor"]
     assert blocks["communities_by_actor"].columns[0] == "community"
-    point = cv.TopicModel(2, method="em", max_iter=3, seed=1, threads=1, progress=False).fit(square)
+    point = cv.TopicModel(2, method=cv.EM(max_iter=3), seed=1, threads=1, progress=False).fit(square)
     tables = point.tables
     assert list(tables["totals"]) == ["reported", "error", "fitted", "lower", "upper"]
     assert "lower" not in tables["documents"]

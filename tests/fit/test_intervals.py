@@ -18,6 +18,7 @@ from countveil.fit.reading import why_none
 from countveil.inference.methods import METHODS
 from countveil.report import render
 from tests.chronicle import Chronicle
+from tests.joint import method_with
 
 pytestmark = pytest.mark.long
 
@@ -189,11 +190,16 @@ def coverage(method, kind, alpha, runs):
         noise = rng.geometric(1 - alpha, mu.shape) - rng.geometric(1 - alpha, mu.shape)
         reports = rng.poisson(mu) + noise
         data = cv.NaiveCounts(reports) if kind == "naive" else cv.PrivatizedCounts(reports, alpha)
-        lengths = (
-            {"tune": 100, "draws": 150, "thin": 3, "chains": 1} if METHODS[method].samples else {"draws": 400}
-        )
+        lengths = {"tune": 100, "draws": 150, "chains": 1} if METHODS[method].samples else {"draws": 400}
         model = cv.TopicModel(
-            2, method=method, prior_shape=0.5, prior_rate=1.0, seed=run, threads=1, progress=False, **lengths
+            2,
+            method=method_with(method, thin=3),
+            prior_shape=0.5,
+            prior_rate=1.0,
+            seed=run,
+            threads=1,
+            progress=False,
+            **lengths,
         )
         draws = model.fit(data).posterior["posterior"]
         rates = np.einsum("csdk,cskv->csdv", draws["theta"].to_numpy(), draws["phi"].to_numpy())

@@ -10,10 +10,11 @@ import xarray as xr
 from sklearn.base import clone
 
 import countveil as cv
+from countveil.fit.known_topics import WEIGHT
 from countveil.fit.parts import n_anchored_alike
 from countveil.inference.methods import METHODS
 from countveil.models.priors import GammaPrior, LearnedShapePrior, RegressionPrior, SeededPrior
-from tests.joint import planted
+from tests.joint import method_with, planted
 
 QUICK = {"draws": 30, "tune": 30, "chains": 2, "seed": 1, "threads": 1, "progress": False}
 SHORT = QUICK | {"draws": 3, "tune": 3}
@@ -118,7 +119,7 @@ def test_a_fit_comes_back_from_its_file(fit, tmp_path):
 
 @pytest.mark.parametrize("method", ["augmented-gibbs", "cavi", "bessel-cavi", "em"])
 def test_other_methods_keep_them_too(method):
-    found = model(method=method, likelihood="poisson", max_iter=5, **SHORT).fit(data())
+    found = model(method=method_with(method, max_iter=5), likelihood="poisson", **SHORT).fit(data())
     np.testing.assert_allclose(found.components_, TOPICS, atol=1e-6)
 
 
@@ -298,7 +299,7 @@ def test_seeds_go_with_covariates_bursts_methods_and_starts(seeded):
     for changed in (
         {"method": "augmented-gibbs"},
         {"likelihood": "poisson"},
-        {"moves": 0},
+        {"method": cv.Gibbs(moves=0)},
         {"start": seeded},
         {"start": "em"},
     ):
@@ -366,12 +367,32 @@ def test_other_methods_refuse_seeds(method):
         ({}, "seeds must be None or a mapping"), (["tax"], "seeds must be None or a mapping"),
         ({"war": "gun"}, "seeds of 'war' must be a list of words"), ({"war": []}, "seeds of 'war' must be a list"),
         ({"war": [3]}, "seeds of 'war' must be a list"), ({3: ["gun"]}, "names must be lines of"),
+        ({"war": {}}, "seeds of 'war' must be a list"), ({"war": {3: 1.0}}, "seeds of 'war' must be a list"),
+        ({"war": {"w1": 0}}, "weight of 'w1' in seeds of 'war' must be a positive number, got 0"),
         ({" war": ["gun"]}, "names must be lines of"), ({"war": ["w1", "w1"]}, "every word once, got 'w1' twice"),
     ],
 )  # fmt: skip
 def test_what_seeds_may_be(seeds, said):
     with pytest.raises(ValueError, match=said):
         cv.TopicModel(3, seeds=seeds, **SEEDED_SHORT).fit(seeded_data())
+
+
+def test_every_seeded_word_has_its_weight(tmp_path):
+    war, peace = own_words(3), own_words(0)
+    seeds = {"war": {war[0]: 20.0, war[1]: 1, "absent": 3.0}, "peace": peace}
+    with pytest.warns(UserWarning, match="seeds that the data do not have are left out: 'absent'"):
+        found = cv.TopicModel(3, seeds=seeds, **SEEDED_SHORT).fit(seeded_data())
+    assert found.seeds_ == {"war": war[:2], "peace": peace}
+    added = prior_of(found)["phi"].added
+    places = [SEEDED_WORDS.index(word) for word in (*war[:2], *peace)]
+    assert added[places, [0, 0, *[1] * len(peace)]].tolist() == [20.0, 1.0, *[WEIGHT] * len(peace)]
+    assert added.sum() == 21.0 + WEIGHT * len(peace)
+    found.save(tmp_path / "fit.nc")
+    again = cv.TopicModel.load(tmp_path / "fit.nc")
+    assert again.seeds == seeds
+    np.testing.assert_array_equal(prior_of(again)["phi"].added, added)
+    with pytest.raises(TypeError, match=r"^seed_weight is now in seeds: seeds=\{'economy': \{'tax'"):
+        cv.TopicModel(3, seeds={"war": war}, seed_weight=2.0)
 
 
 @pytest.mark.long

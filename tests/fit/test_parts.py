@@ -503,7 +503,7 @@ def test_a_fit_of_one_chain_has_topics_and_cannot_say_their_support(fit):
     data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(2.0, SIZE), 0.3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        point = cv.TopicModel(2, method="em", max_iter=3, seed=1, threads=1, progress=False).fit(data)
+        point = cv.TopicModel(2, method=cv.EM(max_iter=3), seed=1, threads=1, progress=False).fit(data)
         one = cv.TopicModel(2, **BRIEF | {"chains": 1}).fit(data)
     for single in (point, one):
         assert single.topics()["support"].isna().all()

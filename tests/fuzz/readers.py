@@ -201,6 +201,7 @@ def fits() -> dict[str, bytes]:
 
     from countveil.data.observations import PrivatizedCounts
     from countveil.fit import BlockModel, TopicModel
+    from countveil.inference.methods import SVI
 
     reports = np.random.default_rng(1).poisson(1.5, (5, 5))
     short = {"seed": 1, "draws": 3, "tune": 1, "chains": 2, "threads": 1, "progress": False}
@@ -210,7 +211,7 @@ def fits() -> dict[str, bytes]:
         warnings.simplefilter("ignore", UserWarning)
         made = {
             "topics.nc": TopicModel(2, **short).fit(data),
-            "stream.nc": TopicModel(2, method="svi", passes=1, **short).fit(data),
+            "stream.nc": TopicModel(2, method=SVI(passes=1), **short).fit(data),
             "blocks.nc": BlockModel(2, **short).fit(reports_between(reports)),
         }
     for each in made.values():
@@ -225,11 +226,12 @@ def compact_fits() -> dict[str, bytes]:
     from countveil.data.observations import PrivatizedCounts
     from countveil.fit import BlockModel, TopicModel
     from countveil.inference import compact
+    from countveil.inference.methods import SVI
 
     reports = np.random.default_rng(1).poisson(1.5, (5, 5))
     data, short = PrivatizedCounts(reports, 0.4), {"seed": 1, "draws": 4, "threads": 1, "progress": False}
     made = {
-        "rows.nc": TopicModel(2, method="svi", passes=1, keep="summary", **short).fit(data),
+        "rows.nc": TopicModel(2, method=SVI(passes=1, keep="summary"), **short).fit(data),
         "packed.nc": BlockModel(2, tune=1, chains=2, **short).fit(reports_between(reports)),
     }
     for each in made.values():

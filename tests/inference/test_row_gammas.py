@@ -11,10 +11,7 @@ from countveil.inference import draws, row_gammas, svi
 from countveil.report.page import write_report
 
 OPTIONS = {
-    "method": "svi",
     "draws": 12,
-    "passes": 2,
-    "batch_rows": 16,
     "seed": 1,
     "threads": 1,
     "progress": False,
@@ -22,7 +19,7 @@ OPTIONS = {
 
 
 def model(keep="summary", **changes):
-    return cv.TopicModel(3, keep=keep, **(OPTIONS | changes))
+    return cv.TopicModel(3, method=cv.SVI(passes=2, batch_rows=16, keep=keep), **(OPTIONS | changes))
 
 
 @pytest.fixture(scope="module")
@@ -136,22 +133,36 @@ def test_means_and_quantiles_of_draws_are_those_of_the_gammas(pair):
     "call", [lambda fit: fit.parts.members("doc"), lambda fit: fit._reader.member_spread("doc")]
 )
 def test_what_needs_all_draws_at_once_says_what_to_set(pair, call):
-    with pytest.raises(ValueError, match=r"all draws of theta at once, .* fit with keep='draws'"):
+    with pytest.raises(
+        ValueError, match=r"all draws of theta at once, .* fit with method=cv\.SVI\(keep='draws'\)"
+    ):
         call(pair[1])
 
 
 def test_other_methods_keep_draws():
-    with pytest.raises(ValueError, match="keep 'summary' goes with method 'svi', got method 'gibbs'"):
-        model(method="gibbs").fit(cv.ExactCounts(np.ones((4, 4), int)))
-    with pytest.raises(ValueError, match="keep must be one of"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'keep'"):
+        cv.Gibbs(keep="summary")
+    with pytest.raises(ValueError, match=r"keep must be one of \['draws', 'summary'\], got 'all'"):
         model("all").fit(cv.ExactCounts(np.ones((4, 4), int)))
+
+
+@pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
+def test_tensors_keep_a_summary_too():
+    counts = np.random.default_rng(4).poisson(40.0, (30, 3, 4))
+    options = {"draws": 5, "seed": 1, "alpha": 0.4, "threads": 1, "progress": False}
+    kept, made = (
+        cv.TensorModel(2, method=cv.SVI(passes=2, batch_rows=16, keep=keep), **options).fit(counts)
+        for keep in ("draws", "summary")
+    )
+    assert "factor_mode0" not in made.posterior["posterior"]
+    np.testing.assert_allclose(made.rate(), kept.rate(), rtol=1e-5)
 
 
 def test_a_summary_is_saved_read_and_goes_on(pair, release, tmp_path):
     made = pair[1]
     made.save(tmp_path / "fit.nc")
     back = cv.TopicModel.load(tmp_path / "fit.nc")
-    assert back.keep == "summary"
+    assert back.method == made.method == cv.SVI(passes=2, batch_rows=16, keep="summary")
     for ours, theirs in zip(made._reader.matrix_draws(), back._reader.matrix_draws(), strict=True):
         np.testing.assert_array_equal(ours[0], theirs[0])
     pd.testing.assert_frame_equal(back.top_words(), made.top_words(), check_dtype=False)
@@ -213,7 +224,7 @@ def test_a_summary_takes_the_room_of_two_draws(release):
 
 def test_draws_that_do_not_fit_point_to_a_summary(release, monkeypatch):
     monkeypatch.setattr(draws, "available_memory", lambda: 20_000)
-    with pytest.raises(MemoryError, match=r"take a smaller draws=.* or keep='summary'$"):
+    with pytest.raises(MemoryError, match=r"take a smaller draws=.* or method=cv\.SVI\(keep='summary'\)$"):
         model("draws", draws=40).fit(release)
     model(draws=40).fit(release)
 

@@ -59,7 +59,7 @@ class BlocksInBursts(InBursts, cv.BlockModel):
 def bursts(monkeypatch):
     likelihood = Bursts()
     monkeypatch.setitem(LIKELIHOODS, likelihood.name, likelihood)
-    monkeypatch.setitem(METHODS, "gibbs", METHODS["gibbs"]._replace(likelihoods=("poisson", "bursts")))
+    monkeypatch.setitem(METHODS, "gibbs", type("Bursts", (cv.Gibbs,), {"likelihoods": ("poisson", "bursts")}))
     return likelihood
 
 
@@ -118,7 +118,7 @@ def topics():
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         patch.setitem(LIKELIHOODS, "bursts", Bursts())
-        patch.setitem(METHODS, "gibbs", METHODS["gibbs"]._replace(likelihoods=("poisson", "bursts")))
+        patch.setitem(METHODS, "gibbs", type("Bursts", (cv.Gibbs,), {"likelihoods": ("poisson", "bursts")}))
         rng = np.random.default_rng(3)
         theta, phi = rng.gamma(0.5, 2.0, (SIZE[0], 2)), rng.dirichlet(np.full(SIZE[1], 0.3), 2)
         counts = Bursts().sample(12.0 * theta @ phi + 1e-3, rng, parameters(0.8))

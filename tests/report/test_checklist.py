@@ -110,7 +110,7 @@ def test_no_true_count_is_printed():
 
 
 def test_a_fit_without_calibrated_intervals_has_none_and_no_check(release):
-    fit = cv.TopicModel(2, method="cavi", max_iter=5, seed=1, progress=False).fit(release)
+    fit = cv.TopicModel(2, method=cv.CAVI(max_iter=5), seed=1, progress=False).fit(release)
     found = items(fit, release)
     assert found["Intervals"].said == "None: those of method 'cavi' are not calibrated."
     assert found["Simulated releases"].said.startswith("No check: ")

@@ -322,7 +322,7 @@ def test_a_hundred_topics_and_long_labels_stay_small():
 
 
 def test_an_optimiser_and_any_einsum_have_pages_too(release):
-    text = read(render(cv.TopicModel(2, method="em", seed=1, max_iter=30).fit(release), release)).text
+    text = read(render(cv.TopicModel(2, method=cv.EM(max_iter=30), seed=1).fit(release), release)).text
     assert "positive reports explained" in text
     assert "sum explained" in text
     assert "one point estimate" in text
@@ -334,7 +334,7 @@ def test_an_optimiser_and_any_einsum_have_pages_too(release):
 
 UNCALIBRATED = {
     "cavi": ("method 'cavi' are not calibrated", {"method": "cavi"}),
-    "em": ("method 'em' are not calibrated", {"method": "em"}),
+    "em": ("method 'em' are not calibrated", {"method": cv.EM(max_iter=30)}),
     "naive": ("a naive fit do not hold the truth", {}),
 }
 
@@ -343,7 +343,7 @@ UNCALIBRATED = {
 @pytest.mark.parametrize(("why", "options"), UNCALIBRATED.values(), ids=UNCALIBRATED)
 def test_draws_that_are_not_calibrated_are_checked_against_nothing(release, topic_fit, why, options):
     data = release if options else cv.NaiveCounts(release)
-    fit = cv.TopicModel(2, **QUICK | options, max_iter=30).fit(data)
+    fit = cv.TopicModel(2, **QUICK | options).fit(data)
     text, other = (read(render(each, release)).text for each in (fit, topic_fit))
     said = f"Not checked: the check compares the release with simulated ones.* of {why}"
     assert re.search(said, text)

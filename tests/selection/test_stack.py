@@ -274,7 +274,7 @@ def test_topics_have_the_weight_of_the_chains_that_have_them(stacked):
 
 @pytest.mark.long
 def test_methods_without_calibrated_intervals_have_weights_and_no_intervals(parts):
-    point = quietly(cv.TopicModel(2, method="em", max_iter=5, seed=1, threads=1, progress=False), parts[0])
+    point = quietly(cv.TopicModel(2, method=cv.EM(max_iter=5), seed=1, threads=1, progress=False), parts[0])
     sampled = quietly(cv.TopicModel(2, **QUICK), parts[0])
     found = cv.stack([sampled, point], parts[1])
     assert found.names == ("fit 1", "fit 2")

@@ -45,6 +45,7 @@ fit_app = typer.Typer(help="Fit a model to a release.", no_args_is_help=True)
 Output = Annotated[Path, typer.Option("--output", "-o", help="The fit to write (netCDF, .nc).")]
 
 
+EQUAL = "equal"
 AUTO = '"auto" to choose it by held-out reports'
 CHECKPOINT = "File in which running chains are saved, with method 'gibbs' or method 'augmented-gibbs'."
 
@@ -78,7 +79,7 @@ class Sampling(NamedTuple):
             callback=lambda text: str(number_or_auto("chains", text)),
         ),
     ] = "auto"
-    weights: Weights = "equal"
+    weights: Weights = EQUAL
     seed: Seed = None
     threads: Threads = None
     scheduler: Annotated[
@@ -100,6 +101,11 @@ class Sampling(NamedTuple):
             name: number_or_word(getattr(self, name)) for name in ("dispersion", "prior_shape")
         }
         named["chains"] = number_or_auto("chains", self.chains)
+        weights = named.pop("weights")
+        if weights != EQUAL:
+            from countveil.inference.methods import made
+
+            named["method"] = made(self.method, {"weights": weights})
         scheduler = named.pop("scheduler")
         if scheduler is not None and "://" not in scheduler:
             raise ValueError(f"scheduler must be an address such as tcp://10.0.0.1:8786, got {scheduler!r}")
@@ -149,8 +155,7 @@ def fit_topics(
     about = {"covariates": rows.beside(data, people), "time": dates}
     from countveil.fit import TopicModel
 
-    seeded = {"seeds": seeds, "seed_weight": seeding.seed_weight}
-    model = TopicModel(number, prevalence=rows.prevalence, **seeded | sampling.arguments())
+    model = TopicModel(number, prevalence=rows.prevalence, seeds=seeds, **sampling.arguments())
     fit_to(model, data, saving, about)
     say_left_out(model)
     print_parts(model, members)

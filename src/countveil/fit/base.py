@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from countveil import __version__
+from countveil.common.parameters import check_positive, check_rules, declared
 from countveil.data.covariates import Covariates, in_rows_of
 from countveil.data.dates import Dates
 from countveil.data.mechanism_checks import MechanismCheck, check_mechanism
@@ -27,8 +28,8 @@ from countveil.engines.threads import ThreadEngine, threads_worth
 from countveil.fit import counts_table, dispersions, predicting, results
 from countveil.fit.choosing import CHOSEN, choosing, is_auto, keep_size
 from countveil.fit.exporting import Tables, fit_card, makers_of_parts
-from countveil.fit.options import APPROXIMATED, SAMPLED
-from countveil.fit.parameters import TakesOptions, check_choice, check_plain, check_positive
+from countveil.fit.options import APPROXIMATED, SAMPLED, Options
+from countveil.fit.parameters import check_plain
 from countveil.fit.parts import Parts, supported_together
 from countveil.fit.predictive_checks import check_against_fit
 from countveil.fit.reading import FitReader
@@ -38,6 +39,7 @@ from countveil.fit.totals import misses_counts, totals_of
 from countveil.fit.weighting import weigh
 from countveil.inference import posterior as posteriors
 from countveil.inference.algorithm import Checkpoint, Fitted, Method, Settings
+from countveil.inference.chains import Sampler
 from countveil.inference.checkpoint import seed_of
 from countveil.inference.diagnostics import Diagnostics, FitWarning, State, signal_share
 from countveil.inference.draws import Schedule, rounds_of
@@ -50,7 +52,14 @@ from countveil.inference.kept import (
     mechanism_kept,
 )
 from countveil.inference.matching import Matched, weights_of
-from countveil.inference.methods import METHODS, check_learned_shapes, check_likelihood, fit
+from countveil.inference.methods import (
+    METHODS,
+    check_learned_shapes,
+    check_likelihood,
+    fit,
+    in_file,
+    method_of,
+)
 from countveil.inference.progress import compiling_told
 from countveil.inference.run import named_start
 from countveil.inference.svi import Stream, store
@@ -77,7 +86,8 @@ class Given(NamedTuple):
     mechanism: MechanismCheck | None  # by reports as they came
 
 
-class FactorizationEstimator(TakesOptions, BaseEstimator):
+@declared
+class FactorizationEstimator(Options, BaseEstimator):
     """A Poisson factorization that follows scikit-learn's conventions; the public models say which one it is.
 
     Attributes are there after ``fit``.
@@ -122,7 +132,7 @@ class FactorizationEstimator(TakesOptions, BaseEstimator):
     def _observe(self, X: Any) -> Observations | ReleaseFiles:
         """Data as inference sees them."""
         if isinstance(X, ReleaseFiles):
-            return X if METHODS[self.method].batches else X.unpacked()
+            return X if self._method.batches else X.unpacked()
         if self.alpha is None or isinstance(X, Observations | Release):
             return observations_of(X)
         return PrivatizedCounts(alpha=self.alpha, **check_plain(X, self))
@@ -142,13 +152,13 @@ class FactorizationEstimator(TakesOptions, BaseEstimator):
         self, spec: Spec, sizes: dict[str, int], mean_count: float
     ) -> dict[str, GammaPrior | LearnedShapePrior]:
         """The prior of every factor by name, as ``prior_shape`` and ``prior_rate`` say."""
-        usual = LEARNED if METHODS[self.method].learned_shapes else USUAL_SHAPE
+        usual = LEARNED if self._method.learned_shapes else USUAL_SHAPE
         shape = usual if self.prior_shape is None else self.prior_shape
         return typical_priors(spec, sizes, shape, self.prior_rate, mean_count)
 
     def _likelihood(self) -> Likelihood:
         """The distribution of a count given its rate; raises ValueError."""
-        usual = self._usual_likelihood or METHODS[self.method].likelihoods[0]
+        usual = self._usual_likelihood or self._method.likelihoods[0]
         name = self.likelihood or (usual if self.dispersion is None else NegativeBinomial.name)
         if name == POISSON.name:
             if self.dispersion is not None:
@@ -156,8 +166,7 @@ class FactorizationEstimator(TakesOptions, BaseEstimator):
                     f"dispersion goes with likelihood {NegativeBinomial.name!r}, got likelihood {name!r}"
                 )
             return POISSON
-        samples = METHODS[self.method].samples
-        usual = "column" if samples and self._bursty_by_column() else "global"
+        usual = "column" if self._method.samples and self._bursty_by_column() else "global"
         return NegativeBinomial(usual if self.dispersion is None else self.dispersion)
 
     def _bursty_by_column(self) -> bool:
@@ -194,8 +203,8 @@ class FactorizationEstimator(TakesOptions, BaseEstimator):
         """
         self._check_parameters()
         self._take_rows(X, covariates, time)
-        check_computing(self.method, self.engine, client)
-        saving = saving_to(checkpoint, checkpoint_minutes, resume, self.method)
+        check_computing(self._method, self.engine, client)
+        saving = saving_to(checkpoint, checkpoint_minutes, resume, self._method)
         if is_auto(self):
             self._settle_seed(saving)
         with choosing(self, X):
@@ -204,7 +213,7 @@ class FactorizationEstimator(TakesOptions, BaseEstimator):
                 self._settle_seed(saving)
             settings = self._settings(saving, given)
             with compiling_told(self.progress), opened(self.engine, client, settings.threads) as engine:
-                found = fit(self.method, given.data, given.model, settings._replace(engine=engine))
+                found = fit(self._method, given.data, given.model, settings._replace(engine=engine))
         n_rows = given.data.shape[0]
         self._adopt_fit(found, given, n_rows, n_rows)
         return self
@@ -370,11 +379,9 @@ class FactorizationEstimator(TakesOptions, BaseEstimator):
         tree = posteriors.data_tree(found, data, self.model_, layout, labels, facts)
         if found.state is not None:
             store(tree, self.model_, Stream(found.state, first.prior_scale_v, rows_seen, total_rows))
-        if (
-            self.weights == "stacked"
-            and METHODS[self.method].samples
-            and tree["posterior"].sizes["chain"] > 1
-        ):
+        method = self._method
+        stacked = isinstance(method, Sampler) and method.weights == "stacked"
+        if stacked and tree["posterior"].sizes["chain"] > 1:
             assert isinstance(data, Observations)
             self.posterior_ = tree
             weigh(self, data, self.seed_)
@@ -391,11 +398,9 @@ class FactorizationEstimator(TakesOptions, BaseEstimator):
         self._warn_if_unsound(diagnosed)
 
     def _settings(self, saving: Checkpoint | None, given: Given, start: Any = None) -> Settings:
-        names = {name for method in METHODS.values() for name in method.options}
         rounds = rounds_of(self.chains)
         return Settings(
-            Schedule(self._n_draws(), self.tune, rounds[-1], self.thin, rounds),
-            options={name: getattr(self, name, None) for name in names},
+            Schedule(self._n_draws(), self.tune, rounds[-1], self._thin(), rounds),
             seed=self.seed_,
             threads=self._n_threads(given.data),
             progress=self.progress,
@@ -408,9 +413,19 @@ class FactorizationEstimator(TakesOptions, BaseEstimator):
             ),
         )
 
+    @property
+    def _method(self) -> Method:
+        """The method, also where its name stands for it; raises ValueError for a name that there is not."""
+        return method_of(self.method)
+
+    def _thin(self) -> int:
+        """Sweeps of a chain for each draw that is kept."""
+        method = self._method
+        return method.thin if isinstance(method, Sampler) else 1
+
     def _n_draws(self) -> int:
         """Draws from each chain or from the approximation."""
-        usual = SAMPLED if METHODS[self.method].samples else APPROXIMATED
+        usual = SAMPLED if self._method.samples else APPROXIMATED
         return usual if self.draws is None else self.draws
 
     def _start_as_named(self, given: Given) -> Any:
@@ -423,7 +438,7 @@ class FactorizationEstimator(TakesOptions, BaseEstimator):
         self._matched: dict[Any, list[Matched]] = {}
         keep_size(self, self.model_)
         self.n_features_in_ = int(self.model_.columns.shape[0])
-        sampled = self.tune + self.thin * tree["posterior"].sizes["draw"]
+        sampled = self.tune + self._thin() * tree["posterior"].sizes["draw"]
         found = tree["optimisation"].sizes["iteration"] if "optimisation" in tree.children else sampled
         self.n_iter_ = int(found)
         self.__dict__.pop("feature_names_in_", None)
@@ -437,7 +452,7 @@ class FactorizationEstimator(TakesOptions, BaseEstimator):
             "library": f"countveil {__version__}",
             "estimator": type(self).__name__,
             "parameters": json.dumps(self._portable_parameters(), default=np.generic.item),
-            "method": self.method,
+            "method": self._method.name,
             "seed": self.seed_ if self.seed_ < 2**63 else str(self.seed_),
             "interrupted": int(self.interrupted_),
             "seconds": self.fit_seconds_,
@@ -447,12 +462,8 @@ class FactorizationEstimator(TakesOptions, BaseEstimator):
     def _portable_parameters(self) -> dict[str, Any]:
         """Parameters that a file can hold."""
         parameters = self.get_params(deep=False)  # where a fit was computed is no part of it
-        return {**parameters, "engine": None, "start": portable(self.start)}
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "start":
-            check_another(self, value)
-        super().__setattr__(name, value)
+        method = in_file(self.method)
+        return {**parameters, "method": method, "engine": None, "start": portable(self.start)}
 
     def __sklearn_clone__(self) -> Self:
         """A copy that is not fitted; another fit among its parameters stays as it is."""
@@ -464,29 +475,20 @@ class FactorizationEstimator(TakesOptions, BaseEstimator):
 
     def _check_parameters(self) -> None:
         """Refuse parameters that make no sense, alone or together; raises ValueError."""
-        self._check_rules()
-        check_choice("method", self.method, tuple(METHODS))
-        method = METHODS[self.method]
+        check_rules(self)
+        check_another(self)
+        method = self._method
         check_likelihood(method, self._likelihood())
-        check_computing(self.method, self.engine)
-        check_options(method, self)
+        check_computing(method, self.engine)
         check_learned_shapes(method, self.prior_shape == LEARNED, "prior_shape")
-        if getattr(self, "keep", "draws") != "draws" and "keep" not in method.options:
-            names = " or ".join(repr(name) for name, other in METHODS.items() if "keep" in other.options)
-            raise ValueError(f"keep {self.keep!r} goes with method {names}, got method {self.method!r}")
         if method.batches and not self._rows_are_new_data:
             raise ValueError(
-                f"method {self.method!r} needs rows that come in batches, which {type(self).__name__} does not have"
-            )
-        if self.weights == "stacked" and not method.samples:
-            samplers = sorted(name for name, other in METHODS.items() if other.samples)
-            raise ValueError(
-                f"weights 'stacked' goes with one of {samplers}, which have chains, got method {self.method!r}"
+                f"method {method.name!r} needs rows that come in batches, which {type(self).__name__} does not have"
             )
         if getattr(self, "self_loops", False) and not method.self_loops:
             able = sorted(name for name, other in METHODS.items() if other.self_loops)
             raise ValueError(
-                f"self_loops goes with one of {able}, got method {self.method!r}: rates with the "
+                f"self_loops goes with one of {able}, got method {method.name!r}: rates with the "
                 "square of an entry have no gamma conditional"
             )
 
@@ -504,13 +506,13 @@ class FactorizationEstimator(TakesOptions, BaseEstimator):
 
 
 def saving_to(
-    path: str | os.PathLike[str] | None, minutes: float, resume: bool, method: str
+    path: str | os.PathLike[str] | None, minutes: float, resume: bool, method: Method
 ) -> Checkpoint | None:
     """Where and how often a sampler's chains are saved, if at all; raises ValueError and FileExistsError."""
     check_positive("checkpoint_minutes", minutes)
-    if path is not None and not METHODS[method].samples:
+    if path is not None and not method.samples:
         samplers = sorted(name for name, each in METHODS.items() if each.samples)
-        raise ValueError(f"checkpoint goes with one of {samplers}, got method {method!r}")
+        raise ValueError(f"checkpoint goes with one of {samplers}, got method {method.name!r}")
     if not path:
         return None
     saving = Checkpoint(Path(path), 60.0 * minutes, resume)
@@ -518,26 +520,11 @@ def saving_to(
     return saving
 
 
-def check_options(method: Method, estimator: Any) -> None:
-    """Refuse a value of an option that no method allows, or that only methods other than this one allow."""
-    for name in dict.fromkeys(name for each in METHODS.values() for name in each.options):
-        readers = [each for each in METHODS.values() if each.options.get(name)]
-        if not readers or not hasattr(estimator, name):
-            continue
-        value = getattr(estimator, name)
-        known = dict.fromkeys(allowed for each in readers for allowed in each.options[name] or ())
-        check_choice(name, value, (None, *known) if value is None else tuple(known))
-        able = [each for each in readers if value is None or value in (each.options[name] or ())]
-        if len(able) < len(readers) and method not in able:
-            names = " or ".join(repr(each.name) for each in able)
-            raise ValueError(f"{name} {value!r} goes with method {names}, got method {method.name!r}")
-
-
-def check_computing(method: str, engine: Any, client: Any = None) -> None:
+def check_computing(method: Method, engine: Any, client: Any = None) -> None:
     """Refuse what is not an engine, and Dask for a method that would send every batch to its workers."""
-    if check_engine(engine, client) and METHODS[method].batches:
+    if check_engine(engine, client) and method.batches:
         raise ValueError(
-            f"method {method!r} goes with engine None or 'threads', since every batch would have to be sent, got "
+            f"method {method.name!r} goes with engine None or 'threads', since every batch would have to be sent, got "
             + (f"engine {engine!r}" if client is None else "a client")
         )
 

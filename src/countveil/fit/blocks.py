@@ -2,20 +2,20 @@
 
 import math
 from copy import copy
-from typing import Annotated, Any, ClassVar, Unpack
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
+from countveil.common.parameters import Flag, WholeOrAuto, declared
 from countveil.data.networks import is_graph
 from countveil.data.observations import ExactCounts, Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
 from countveil.fit.base import FactorizationEstimator, Given
 from countveil.fit.choosing import size_of
 from countveil.fit.effects import Effects
-from countveil.fit.options import Options
-from countveil.fit.parameters import Flag, WholeOrAuto
 from countveil.fit.rows import Formula, aligned, keep_covariates, with_covariates
 from countveil.kernels.entries import MASKED
 from countveil.models.factorization import Factorization, factorization
@@ -33,6 +33,7 @@ COMMUNITIES = Part(
 )
 
 
+@declared
 class BlockModel(FactorizationEstimator):
     """Communities of actors, from counts of what they sent each other that were only ever seen through noise.
 
@@ -61,18 +62,13 @@ class BlockModel(FactorizationEstimator):
         blocks_: (C, C) posterior means of pi in messages.
     """
 
-    _sized_by: ClassVar[tuple[str, str] | None] = "n_communities", "c"
+    n_communities: Annotated[int | str, WholeOrAuto()] = 5
+    _: KW_ONLY
+    directed: Annotated[bool, Flag()] = True
+    self_loops: Annotated[bool, Flag()] = False
+    prevalence: Annotated[str | None, Formula()] = None
 
-    def __init__(
-        self,
-        n_communities: Annotated[int | str, WholeOrAuto()] = 5,
-        *,
-        directed: Annotated[bool, Flag()] = True,
-        self_loops: Annotated[bool, Flag()] = False,
-        prevalence: Annotated[str | None, Formula()] = None,
-        **options: Unpack[Options],
-    ) -> None:
-        self._remember(locals())
+    _sized_by: ClassVar[tuple[str, str] | None] = "n_communities", "c"
 
     def _spec(self, n_modes: int) -> Spec:
         return parse_spec(

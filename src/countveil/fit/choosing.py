@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from countveil.common.parameters import AUTO
 from countveil.data.release_files import ReleaseFiles
-from countveil.fit.parameters import AUTO
 from countveil.models.factorization import Factorization
 from countveil.selection.compare import compare_quickly
 

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from countveil.common.parameters import check_choice, check_integer
 from countveil.data.observations import Observations
 from countveil.data.provenance import made_of
 from countveil.engines.memory import available_memory, in_words
-from countveil.fit.parameters import check_choice, check_integer, check_interval
+from countveil.fit.parameters import check_interval
 from countveil.fit.predicting import (
     CELLS_AT_ONCE,
     DRAWS_FOR_LAWS,

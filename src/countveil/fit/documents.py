@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from countveil.common.parameters import check_integer
 from countveil.fit.component_tables import Chain, by_support, mixture, tails
 from countveil.fit.merging import summed
-from countveil.fit.parameters import check_integer, check_interval
+from countveil.fit.parameters import check_interval
 from countveil.fit.reading import as_calibrated
 from countveil.inference.matching import Matched
 from countveil.inference.row_gammas import rows_of_draws, summarised

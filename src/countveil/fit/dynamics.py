@@ -2,12 +2,14 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Unpack
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from countveil.common.parameters import Flag, WholeOrAuto, check_flag, check_integer, declared
 from countveil.data.date_labels import (
     SHOWN,
     TimeSteps,
@@ -23,15 +25,14 @@ from countveil.fit.choosing import own_size, size_of
 from countveil.fit.component_tables import Chain, component_counts, mixture, shares_of, tails
 from countveil.fit.forecast_checks import ForecastCheck, compared, fitted_quietly
 from countveil.fit.forecasts import Forecast, check_parameters, middle_of_step, simulated
-from countveil.fit.options import Options
-from countveil.fit.parameters import Flag, WholeOrAuto, check_flag, check_integer, check_interval
+from countveil.fit.parameters import check_interval
 from countveil.fit.reading import as_calibrated
 from countveil.fit.seasons import AUTO, SHORTEST, Season, named_seasons, season_of
 from countveil.inference.matching import places, unweighted
 from countveil.inference.methods import METHODS
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import HYPERS, PREVIOUS, RESERVED, Layout
-from countveil.models.priors import LEARNED, DirichletPrior, GammaChainPrior, Prior
+from countveil.models.priors import DirichletPrior, GammaChainPrior, Prior
 from countveil.models.spec import Spec, parse_spec
 
 AXES = "abcdefghij"
@@ -42,6 +43,7 @@ REPORTED = ("transition", "importance", "volume", "usual_volume", "steadiness", 
 TAKEN = ("component", f"{PREVIOUS}component", ACTIVITY, *REPORTED)
 
 
+@declared
 class DynamicModel(FactorizationEstimator):
     """Components of counts over time that was only ever seen through noise: a Poisson-gamma dynamical system.
 
@@ -73,27 +75,24 @@ class DynamicModel(FactorizationEstimator):
             component), its factor in each step, by which the activity is multiplied.
     """
 
-    _sized_by: ClassVar[tuple[str, str] | None] = "n_components", "k"
+    n_components: Annotated[int | str, WholeOrAuto()] = 10
+    _: KW_ONLY
+    modes: Sequence[str] | None = None
+    time: str | int | None = None
+    steady: Annotated[bool, Flag()] = True
+    day_first: bool | None = None
+    season: Annotated[int | str | None, Season()] = None
+    background: Annotated[bool, Flag()] = False
 
-    def __init__(
-        self,
-        n_components: Annotated[int | str, WholeOrAuto()] = 10,
-        *,
-        modes: Sequence[str] | None = None,
-        time: str | int | None = None,
-        steady: Annotated[bool, Flag()] = True,
-        day_first: bool | None = None,
-        season: Annotated[int | str | None, Season()] = None,
-        background: Annotated[bool, Flag()] = False,
-        **options: Unpack[Options],
-    ) -> None:
-        self._remember(locals())
+    _sized_by: ClassVar[tuple[str, str] | None] = "n_components", "k"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         samplers = tuple(name for name, method in METHODS.items() if method.samples)
-        if self.method not in samplers:
-            raise ValueError(f"method must be one of {samplers} for a chain in time, got {self.method!r}")
+        if not self._method.samples:
+            raise ValueError(
+                f"method must be one of {samplers} for a chain in time, got {self._method.name!r}"
+            )
         if self.day_first is not None:
             check_flag("day_first", self.day_first)
         if self.background and self.n_components == 1:
@@ -220,9 +219,9 @@ class DynamicModel(FactorizationEstimator):
         return Layout(dims, dict(zip(spec.names, spec.factor_axes, strict=True)))
 
     def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
-        known = self.prior_shape is not None and self.prior_shape != LEARNED
-        background = BACKGROUND if self.background else None
-        others: Prior = DirichletPrior(float(self.prior_shape) if known else None, background)
+        known = self.prior_shape
+        shape = None if known is None or isinstance(known, str) else float(known)
+        others: Prior = DirichletPrior(shape, BACKGROUND if self.background else None)
         time = spec.factor_axes[spec.names.index(ACTIVITY)][0]
         cells = float(np.prod([sizes[a] for a in spec.output if a != time]))
         mean = max(mean_count, 1e-8) * cells / sizes["k"]
@@ -232,7 +231,7 @@ class DynamicModel(FactorizationEstimator):
 
     def _season_steps(self, n_steps: int) -> int | None:
         """The steps of a season: as it was given, or found in the data of a fit, or in its file; raises ValueError."""
-        found = self.season
+        found: Any = self.season
         if found == AUTO:
             found = self._season if hasattr(self, "_season") else self.season_
         if found is None:

@@ -8,11 +8,12 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from countveil.common.parameters import check_positive
 from countveil.data.labels import is_default, texts_of
 from countveil.data.observations import Observations
 from countveil.fit.choosing import is_auto
 from countveil.fit.naming import check_name
-from countveil.inference.methods import METHODS, check_seeds
+from countveil.inference.methods import check_seeds
 from countveil.models.factorization import Factorization
 from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior, SeededPrior
 
@@ -44,8 +45,8 @@ def check_topics(model: Any) -> None:
         raise ValueError(f"{name} must be {n}, as many as known_topics has, got {getattr(model, name)!r}")
     if model.seeds is not None:
         raise ValueError("seeds must be None with known_topics, which stay fixed")
-    if METHODS[model.method].batches:
-        raise ValueError(f"known_topics must be None for method {model.method!r}, got {n} of them")
+    if model._method.batches:
+        raise ValueError(f"known_topics must be None for method {model._method.name!r}, got {n} of them")
     if model.dispersion == "column":
         raise ValueError(
             "dispersion must be other than 'column' with known_topics, which are shares of words"
@@ -178,11 +179,16 @@ def of_mean(prior: GammaPrior | LearnedShapePrior, mean: float) -> GammaPrior | 
     return prior._replace(rate=float(prior.shape) / mean) if prior.learned else prior
 
 
-WEIGHT = 5.0  # see benchmarks/results/seeds-what-was-measured.csv
+WEIGHT = (
+    5.0  # of a seeded word without a weight of its own: see benchmarks/results/seeds-what-was-measured.csv
+)
 
 
 class SeedWords:
-    """None, or words by the name of their topic; whether data have them is checked when they meet."""
+    """None, or words by the name of their topic, each with a weight or all with the usual one.
+
+    Whether data have them is checked when they meet.
+    """
 
     def check(self, name: str, value: Any) -> None:
         """Refuse anything else; raises ValueError."""
@@ -194,9 +200,15 @@ class SeedWords:
             )
         for topic, words in value.items():
             check_name(topic)
-            plain = isinstance(words, Sequence) and not isinstance(words, str)
+            plain = isinstance(words, Sequence | Mapping) and not isinstance(words, str)
             if not plain or not words or not all(isinstance(word, str) for word in words):
-                raise ValueError(f"{name} of {topic!r} must be a list of words, got {words!r:.60}")
+                raise ValueError(
+                    f"{name} of {topic!r} must be a list of words, or map words to weights, got {words!r:.60}"
+                )
+            if isinstance(words, Mapping):
+                for word, weight in words.items():
+                    check_positive(f"weight of {word!r} in {name} of {topic!r}", weight)
+                continue
             twice = next((word for i, word in enumerate(words) if word in words[:i]), None)
             if twice is not None:
                 raise ValueError(f"{name} of {topic!r} must have every word once, got {twice!r} twice")
@@ -206,7 +218,7 @@ def check_seed_words(model: Any) -> None:
     """Refuse seeds together with parameters that do not go with them; raises ValueError."""
     if model.seeds is None:
         return
-    check_seeds(METHODS[model.method], "seeds")
+    check_seeds(model._method, "seeds")
     name = model._sized_by[0]
     if not is_auto(model) and getattr(model, name) < len(model.seeds):
         raise ValueError(
@@ -239,19 +251,21 @@ def find_seeds(model: Any, labels: Sequence[str] | None) -> None:
     for topic, words in found.items():
         if not words:
             raise ValueError(
-                f"seeds of {topic!r} must have a word that the data have, got {listed(model.seeds[topic])}"
+                f"seeds of {topic!r} must have a word that the data have, got {listed(list(model.seeds[topic]))}"
             )
     pairs = [(place[word], k) for k, words in enumerate(found.values()) for word in words]
     rows, columns = np.transpose(pairs)
-    model.seeds_, model._seeded = found, (rows, columns)
+    weights = [weight_of(model.seeds[topic], word) for topic, words in found.items() for word in words]
+    model.seeds_, model._seeded = found, (rows, columns, np.array(weights))
 
 
 def with_seeds(model: Any, priors: dict[str, Any], words: str, shape: tuple[int, ...]) -> dict[str, Prior]:
     """Priors by name, where that of the words' factor of this shape has larger shapes for seeded words."""
     if model._seeded is None:
         return priors
+    rows, columns, weights = model._seeded
     added = np.zeros(shape)
-    added[model._seeded] = model.seed_weight
+    added[rows, columns] = weights
     return {**priors, words: SeededPrior(priors[words], added)}
 
 
@@ -270,6 +284,20 @@ def restore_seeds(model: Any, tree: xr.DataTree, found: Factorization, words: st
         prior=with_seeds(model, {words: prior.usual}, words, factors[f].shape)[words]
     )
     return found._replace(factors=tuple(factors))
+
+
+def weight_of(words: Mapping[str, float] | Sequence[str], word: str) -> float:
+    """What a seeded word adds to the gamma shape in its topic."""
+    return float(words[word]) if isinstance(words, Mapping) else WEIGHT
+
+
+def portable_seeds(seeds: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Seeds as a file can hold them."""
+    if seeds is None:
+        return None
+    return {
+        topic: dict(words) if isinstance(words, Mapping) else list(words) for topic, words in seeds.items()
+    }
 
 
 def listed(words: Sequence[str]) -> str:

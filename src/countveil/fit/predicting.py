@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
+from countveil.common.parameters import check_integer
 from countveil.data.labels import Axis, in_order
 from countveil.data.matrices import check_mask
 from countveil.data.observations import Observations
 from countveil.data.provenance import made_of
 from countveil.data.totals import refuse_totals
-from countveil.fit.parameters import check_integer, check_interval
+from countveil.fit.parameters import check_interval
 from countveil.fit.predictive_checks import (
     chances_of,
     made_alike,

@@ -155,20 +155,20 @@ def learns_from_batches(estimator: Any) -> bool:
     Raises:
         AttributeError: it does not.
     """
-    method = METHODS.get(estimator.method)
-    if method is None or not method.batches:
+    known = METHODS.get(estimator.method) if isinstance(estimator.method, str) else estimator.method
+    if not getattr(known, "batches", False):
         raise AttributeError(f"partial_fit goes with {those('batches')}, got method {estimator.method!r}")
     return True
 
 
 @available_if(learns_from_batches)
 def partial_fit(fit: Any, X: Any, y: None = None) -> Any:
-    """Learn from rows that arrive over time: one pass over X in batches of ``batch_rows`` (``method="svi"``).
+    """Learn from rows that arrive over time: one pass over X in batches of ``SVI.batch_rows`` (``method="svi"``).
 
     The first call, if no fit by "svi" came before, starts from its own rows: make it a large one, since
     topics found in few noisy rows are slow to correct. Later calls go on from there, also after ``fit`` and
     after ``load``; with the same calls and seed the result is the same, saved in between or not. Every row
-    counts as a new one, so show rows once (or set ``total_rows``). Results about rows, such as
+    counts as a new one, so show rows once (or set ``SVI.total_rows``). Results about rows, such as
     ``posterior``, ``rate`` and ``diagnostics``, cover those of the last call; columns are learned from all.
     Every call makes ``draws`` draws.
 
@@ -187,11 +187,12 @@ def partial_fit(fit: Any, X: Any, y: None = None) -> Any:
         check_goes_on(fit, given, before)
         given = given._replace(model=fit.model_.with_rows(given.data.shape[0]))
     rows_seen = given.data.shape[0] + (0 if before is None else before.rows_seen)
-    total_rows = rows_seen if fit.total_rows is None else fit.total_rows
+    asked = fit._method.total_rows
+    total_rows = rows_seen if asked is None else asked
     with compiling_told(fit.progress):
         earlier = None if before is None else (before.state, before.total_rows)
         settings = fit._settings(None, given, None if before is None else "auto")  # later rows have begun
-        found = go_on(fit.method, given.data, given.model, settings, earlier, total_rows)
+        found = go_on(fit._method, given.data, given.model, settings, earlier, total_rows)
     fit._adopt_fit(found, given, rows_seen, total_rows)
     return fit
 

@@ -29,10 +29,9 @@ from countveil.inference.diagnostics import (
 from countveil.inference.file_checks import check_model, check_tree
 from countveil.inference.kept import mechanism_kept, share_kept, totals_kept
 from countveil.inference.matching import GROUP
-from countveil.inference.methods import METHODS
+from countveil.inference.methods import METHODS, from_file, method_of
 from countveil.inference.predict import log_predictive as mean_of_draws
 from countveil.inference.predict import pointwise_log_likelihood
-from countveil.laws.counts import POISSON
 from countveil.models.factorization import check_digests, model_of
 from countveil.models.layout import latent_groups
 from countveil.models.spec import axis_sizes
@@ -181,9 +180,9 @@ def check_file(fit: "FactorizationEstimator", tree: xr.DataTree) -> None:
     wanted = fit._spec(len(spec.output))
     if spec != wanted:
         raise ValueError(f"must be of the model {wanted.text}, got {spec.text!r:.40}")
-    method, stated = json.loads(tree.attrs["parameters"]).get("method"), tree.attrs["method"]
-    if method != stated:
-        raise ValueError(f"must state one method, got {method!r:.40} and {stated!r:.40}")
+    own, stated = method_of(fit.method).name, tree.attrs["method"]
+    if own != stated:
+        raise ValueError(f"must state one method, got {own!r:.40} and {stated!r:.40}")
     sizes = fit.model_.rows.sizes | fit.model_.columns.sizes
     asked = axis_sizes(spec, [sizes[axis] for axis in spec.output], fit._ranks(spec))
     check_model(fit.model_, fit._model(spec, asked, 1.0))
@@ -213,9 +212,8 @@ def from_tree(kind: type[F], tree: xr.DataTree) -> F:
     """The fit that a file holds; raises ValueError for facts that make no sense, alone or together."""
     facts = tree.attrs
     parameters = json.loads(facts["parameters"])
+    parameters["method"] = from_file(parameters.get("method"))
     fit = kind(**parameters)
-    if "likelihood" not in parameters and hasattr(fit, "likelihood"):
-        fit.likelihood = POISSON.name  # files of versions that had no other
     fit.seed_, fit.fit_seconds_ = int(facts["seed"]), float(facts["seconds"])
     fit.interrupted_ = bool(facts["interrupted"])
     fit._check_parameters()

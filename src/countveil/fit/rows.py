@@ -11,7 +11,7 @@ from countveil.data.covariates import LONGEST, check_levels, read_covariates
 from countveil.data.dates import MOST_STEPS, Dates, read_dates
 from countveil.data.observations import Observations
 from countveil.fit.choosing import is_auto
-from countveil.inference.methods import METHODS, check_covariates, check_dates
+from countveil.inference.methods import check_covariates, check_dates
 from countveil.inference.posterior import STEPS
 from countveil.models.factorization import Factorization
 from countveil.models.priors import (
@@ -53,7 +53,7 @@ def take_covariates(model: Any, covariates: Any) -> None:
         return
     if covariates is None:
         raise ValueError(f"covariates must be given with prevalence {formula!r}, got none")
-    check_covariates(METHODS[model.method], "prevalence")
+    check_covariates(model._method, "prevalence")
     if is_auto(model):
         raise ValueError(f"{model._sized_by[0]} must be a number with prevalence, got 'auto'")
     if model.prior_rate is not None:
@@ -160,7 +160,7 @@ def take_dates(model: Any, time: Any) -> None:
         return
     if not model._takes_dates:
         raise ValueError(f"time goes with TopicModel, whose rows may have dates, got {type(model).__name__}")
-    check_dates(METHODS[model.method], "time")
+    check_dates(model._method, "time")
     if is_auto(model):
         raise ValueError(f"{model._sized_by[0]} must be a number with time, got 'auto'")
     if model.prior_rate is not None:

@@ -1,19 +1,19 @@
 """TensorModel: components of counts with any number of axes, only ever seen through noise."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Unpack
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from sklearn.base import TransformerMixin
 
+from countveil.common.parameters import WholeOrAuto, declared
 from countveil.fit import projection
 from countveil.fit.base import FactorizationEstimator, Given
 from countveil.fit.choosing import size_of
 from countveil.fit.effects import Effects
-from countveil.fit.options import RowOptions
-from countveil.fit.parameters import WholeOrAuto
 from countveil.fit.rows import Formula, aligned, keep_covariates, with_covariates
 from countveil.models.layout import HYPERS, RESERVED, Layout
 from countveil.models.spec import Spec, parse_spec
@@ -21,6 +21,7 @@ from countveil.models.spec import Spec, parse_spec
 AXES = "abcdefghij"
 
 
+@declared
 class TensorModel(TransformerMixin, FactorizationEstimator):
     """Components of a tensor of counts that was only ever seen through noise.
 
@@ -41,18 +42,13 @@ class TensorModel(TransformerMixin, FactorizationEstimator):
         posterior: one variable per mode, "factor_<mode>", with dims (<mode>, component).
     """
 
+    n_components: Annotated[int | str, WholeOrAuto()] = 10
+    _: KW_ONLY
+    modes: Sequence[str] | None = None
+    prevalence: Annotated[str | None, Formula()] = None
+
     _rows_are_new_data: ClassVar[bool] = True
     _sized_by: ClassVar[tuple[str, str] | None] = "n_components", "k"
-
-    def __init__(
-        self,
-        n_components: Annotated[int | str, WholeOrAuto()] = 10,
-        *,
-        modes: Sequence[str] | None = None,
-        prevalence: Annotated[str | None, Formula()] = None,
-        **options: Unpack[RowOptions],
-    ) -> None:
-        self._remember(locals())
 
     def _spec(self, n_modes: int) -> Spec:
         if n_modes > len(AXES):

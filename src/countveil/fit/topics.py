@@ -2,22 +2,23 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Unpack
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 from sklearn.base import TransformerMixin
 
-from countveil.fit import known_topics, projection
+from countveil.common.parameters import WholeOrAuto, declared
+from countveil.fit import known_topics as knowledge
+from countveil.fit import projection
 from countveil.fit.base import FactorizationEstimator, Given
 from countveil.fit.choosing import size_of
 from countveil.fit.documents import Documents
 from countveil.fit.effects import Effects
-from countveil.fit.known_topics import WEIGHT, KnownTopics, SeedWords
+from countveil.fit.known_topics import KnownTopics, SeedWords
 from countveil.fit.naming import NAMES
-from countveil.fit.options import StreamOptions
-from countveil.fit.parameters import Positive, WholeOrAuto
 from countveil.fit.rows import (
     Formula,
     aligned,
@@ -41,6 +42,7 @@ TOPICS = Part(
 )
 
 
+@declared
 class TopicModel(TransformerMixin, FactorizationEstimator):
     """Topics of documents whose word counts were only ever seen through noise.
 
@@ -57,8 +59,8 @@ class TopicModel(TransformerMixin, FactorizationEstimator):
             ``covariates``: how much of a document is expected from each topic then depends on them (``effects``).
         seeds: words that are known to be about a topic, by its name, such as ``{"economy": ["tax", "jobs"]}``. The
             first topics are these, in their order and under their names: their words are more probable by the prior
-            ("gibbs", "augmented-gibbs"). All other topics are found as without seeds.
-        seed_weight: what is added to the gamma shape of a seeded word: as if about that many words had been seen.
+            ("gibbs", "augmented-gibbs"), as if about five of each had been seen. ``{"economy": {"tax": 20}}`` gives a
+            word another weight. All other topics are found as without seeds.
         known_topics: topics that stay as they are: those of another fit, by their posterior means, or a DataFrame of
             topics by words, which have all words of the data. Not for "svi".
         **options: what every model takes; the reference and ``help`` list it.
@@ -69,26 +71,22 @@ class TopicModel(TransformerMixin, FactorizationEstimator):
         components_: (K, V) posterior mean topics, as shares of expected words.
     """
 
+    n_topics: Annotated[int | str, WholeOrAuto()] = 10
+    _: KW_ONLY
+    prevalence: Annotated[str | None, Formula()] = None
+    seeds: Annotated[Mapping[str, Sequence[str] | Mapping[str, float]] | None, SeedWords()] = None
+    known_topics: Annotated[Any, KnownTopics()] = None
+
     _rows_are_new_data: ClassVar[bool] = True
     _sized_by: ClassVar[tuple[str, str] | None] = "n_topics", "k"
     _takes_dates: ClassVar[bool] = True
     _merges: ClassVar[bool] = True
 
-    _seeded: ClassVar[tuple[np.ndarray, np.ndarray] | None] = None  # (words, topics), by their numbers
+    _seeded: ClassVar[tuple[np.ndarray, np.ndarray, np.ndarray] | None] = (
+        None  # (words, topics) by number, and weights
+    )
     _known_table: ClassVar[pd.DataFrame | None] = None
     _known_shares: ClassVar[np.ndarray | None] = None  # (V, K), over the words of the data
-
-    def __init__(
-        self,
-        n_topics: Annotated[int | str, WholeOrAuto()] = 10,
-        *,
-        prevalence: Annotated[str | None, Formula()] = None,
-        seeds: Annotated[Mapping[str, Sequence[str]] | None, SeedWords()] = None,
-        seed_weight: Annotated[float, Positive()] = WEIGHT,
-        known_topics: Annotated[Any, KnownTopics()] = None,
-        **options: Unpack[StreamOptions],
-    ) -> None:
-        self._remember(locals())
 
     def _spec(self, n_modes: int) -> Spec:
         return parse_spec("dk,vk->dv", names=("theta", "phi"))
@@ -105,44 +103,44 @@ class TopicModel(TransformerMixin, FactorizationEstimator):
         return self.known_topics is None  # they are shares of words; a p for each word would change them
 
     def _given(self, X: Any) -> Given:
-        for prepared in (aligned, dated, known_topics.with_places, known_topics.with_topics):
+        for prepared in (aligned, dated, knowledge.with_places, knowledge.with_topics):
             X = prepared(self, X)
         return super()._given(X)
 
     def _priors(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> dict[str, Any]:
-        priors = known_topics.of_their_size(
+        priors = knowledge.of_their_size(
             self, super()._priors(spec, sizes, mean_count), "theta", mean_count * sizes["v"]
         )
         priors = with_covariates(self, priors, "theta")
         priors = with_dates(self, priors, "theta", max(mean_count, 1e-8) * sizes["v"])
-        return known_topics.with_seeds(self, priors, "phi", (sizes["v"], sizes["k"]))
+        return knowledge.with_seeds(self, priors, "phi", (sizes["v"], sizes["k"]))
 
     def _least_size(self) -> int:
         return 1 if self.seeds is None else len(self.seeds)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        known_topics.check_seed_words(self)
-        known_topics.check_topics(self)
+        knowledge.check_seed_words(self)
+        knowledge.check_topics(self)
 
     def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
-        return known_topics.with_known(self, super()._model(spec, sizes, mean_count), "phi")
+        return knowledge.with_known(self, super()._model(spec, sizes, mean_count), "phi")
 
     def _portable_parameters(self) -> dict[str, Any]:
-        seeds = None if self.seeds is None else {name: list(words) for name, words in self.seeds.items()}
+        seeds = knowledge.portable_seeds(self.seeds)
         return {
             **super()._portable_parameters(),
             "seeds": seeds,
-            "known_topics": known_topics.portable_topics(self),
+            "known_topics": knowledge.portable_topics(self),
         }
 
     def _facts(self) -> dict[str, Any]:
-        names = dict(enumerate(self.seeds_ or {})) or known_topics.names_of_topics(self)
+        names = dict(enumerate(self.seeds_ or {})) or knowledge.names_of_topics(self)
         return super()._facts() | ({NAMES: json.dumps({"k": names})} if names else {})
 
     def _restored(self, tree: xr.DataTree, model: Factorization) -> Factorization:
-        known_topics.restore_topics(self, tree)
-        return known_topics.restore_seeds(self, tree, super()._restored(tree, model), "phi")
+        knowledge.restore_topics(self, tree)
+        return knowledge.restore_seeds(self, tree, super()._restored(tree, model), "phi")
 
     def _adopt(self, tree: xr.DataTree) -> None:
         keep_covariates(self, tree)

@@ -16,7 +16,6 @@ from countveil.inference.predict import Laws
 if TYPE_CHECKING:
     from countveil.fit.base import FactorizationEstimator
 
-WEIGHTS = "equal", "stacked"
 DRAWS = 50  # of each chain at most, evenly spread, that cells are scored under
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
-from countveil.data.matrices import check_integer
+from countveil.common.parameters import check_integer
 from countveil.inference.matching import LEAST_OVERLAP, overlap
 from countveil.plotting import style
 from countveil.plotting.factors import called, ends_of, listed_axis, said_of_intervals, shown

@@ -16,6 +16,7 @@ from countveil.fit.choosing import CHOSEN, choice_in_words, own_size
 from countveil.fit.merging import merged_in_words
 from countveil.fit.totals import totals_of
 from countveil.fit.weighting import weights_in_words
+from countveil.inference.chains import Sampler
 from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, Diagnostics, State
 from countveil.inference.kept import masked_kept
 from countveil.laws.noise import AnyMechanismNoise
@@ -53,7 +54,6 @@ OPTIONS = (
     "chains",
     "likelihood",
     "dispersion",
-    "weights",
 )  # of `countveil fit`, too
 VOUCHES = {
     "exact": "Nobody has to: these are true counts.",
@@ -247,7 +247,8 @@ def computation_items(fit: FactorizationEstimator) -> Rows:
     if "optimisation" in fit.posterior.children:
         length = f"{fit.n_iter_} iterations"
     else:
-        kept = "" if fit.thin == 1 else f", of which one in {fit.thin} was kept"
+        thin = fit._thin()
+        kept = "" if thin == 1 else f", of which one in {thin} was kept"
         length = f"{sizes['chain']} chains of {sizes['draw']} draws after {fit.tune} sweeps of tuning{kept}"
     weights = weights_in_words(fit)
     whole = "It was interrupted: it holds what was found until then." if fit.interrupted_ else ""
@@ -355,9 +356,12 @@ def predictive_items(
 
 def options_of(fit: FactorizationEstimator) -> str:
     """The options on the command line with which a model differs from the defaults, each followed by a space."""
-    usual = signature(type(fit)).parameters
-    differ = [name for name in OPTIONS if name in usual and getattr(fit, name) != usual[name].default]
-    return "".join(f"--{name} {getattr(fit, name)} " for name in differ)
+    usual, method = signature(type(fit)).parameters, fit._method
+    given = {name: getattr(fit, name) for name in OPTIONS} | {"method": method.name}
+    differ = {name: value for name, value in given.items() if value != usual[name].default}
+    if isinstance(method, Sampler) and method.weights != Sampler.weights:
+        differ["weights"] = method.weights
+    return "".join(f"--{name} {value} " for name, value in differ.items())
 
 
 def sensitivity_items(fit: FactorizationEstimator, files: Files) -> Rows:

@@ -15,11 +15,11 @@ import pandas as pd
 from countveil import __version__
 from countveil.common.extras import install
 from countveil.common.files import replacing
+from countveil.common.parameters import check_integer
 from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.forecasts import Forecast
 from countveil.fit.merging import merged_in_words
-from countveil.fit.parameters import check_integer
 from countveil.fit.totals import totals_of
 from countveil.fit.weighting import weights_in_words
 from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, R_HAT_GOOD, Diagnostics, Share, State

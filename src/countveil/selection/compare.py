@@ -14,8 +14,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from countveil.common.files import replacing
+from countveil.common.parameters import check_integer
 from countveil.data.io import check_npz
-from countveil.data.matrices import check_integer
 from countveil.engines.opening import check_engine
 from countveil.engines.threads import one_blas_thread, threads_worth
 from countveil.inference.checkpoint import fingerprint

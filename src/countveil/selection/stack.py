@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from countveil.data.matrices import check_integer
+from countveil.common.parameters import check_integer
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.data.reports import observations_of

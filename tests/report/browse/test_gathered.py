@@ -81,7 +81,7 @@ def test_one_chain_has_no_support_and_an_optimiser_no_intervals(column_fit, peop
     assert {each["support"] for each in found["kinds"][0]["components"]} == {None}
     assert [len(row) for row in found["bursts"]["rows"]] == [5] * 9
     assert found["bursts"]["axis"] == "word"
-    model = cv.TopicModel(2, method="em", seed=1, max_iter=30, progress=False)
+    model = cv.TopicModel(2, method=cv.EM(max_iter=30), seed=1, progress=False)
     (found,) = gathered([model.fit(people)], ["a"], 3, "numbers")["fits"]
     assert "not calibrated" in found["noIntervals"]
     assert {len(each["share"]) for each in found["kinds"][0]["components"]} == {1}
