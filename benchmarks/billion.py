@@ -114,7 +114,7 @@ def svi(case: Case, folder: Path) -> dict[str, Any]:
     files = cv.ReleaseFiles(folder)
     opened = time.perf_counter()
     model = cv.TopicModel(
-        case.topics, method="svi", passes=1, draws=1, seed=1, threads=case.threads, progress=False
+        case.topics, method=cv.SVI(passes=1), draws=1, seed=1, threads=case.threads, progress=False
     )
     fit = model.fit(files)
     return {
@@ -234,7 +234,7 @@ def stage(name: str, case: Case, folder: Path) -> dict[str, Any]:
     warnings.simplefilter("ignore")
     if name != "privatize":
         tiny = cv.privatize(sp.csr_array(np.eye(40, dtype=int)), cv.PrivacyLevel(1, 1))
-        cv.TopicModel(2, method="svi", passes=1, draws=1, progress=False).fit(tiny)
+        cv.TopicModel(2, method=cv.SVI(passes=1), draws=1, progress=False).fit(tiny)
         cv.TopicModel(2, likelihood="poisson", draws=1, tune=0, chains=1, progress=False).fit(tiny)
     before = time.process_time()
     found = STAGES[name](case, folder)

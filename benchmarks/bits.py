@@ -15,8 +15,10 @@ from sklearn.datasets import load_digits
 
 import countveil as cv
 
-METHODS = ("gibbs", "augmented-gibbs", "cavi", "bessel-cavi", "em", "svi")
-SHORT = {"draws": 5, "tune": 10, "chains": 2, "max_iter": 15, "seed": 1, "threads": 2, "progress": False}
+METHODS = (
+    cv.Gibbs(), cv.AugmentedGibbs(), cv.CAVI(max_iter=15), cv.BesselCAVI(max_iter=15), cv.EM(max_iter=15), cv.SVI(),
+)  # fmt: skip
+SHORT = {"draws": 5, "tune": 10, "chains": 2, "seed": 1, "threads": 2, "progress": False}
 
 
 def simulated(counts, rate):
@@ -54,12 +56,14 @@ def main(wanted):
     warnings.simplefilter("ignore")
     for name, model, parameters, data in cases():
         for method in METHODS:
-            if (model is cv.BlockModel and method == "svi") or (name == "topics, many" and method != "gibbs"):
+            if (model is cv.BlockModel and method.batches) or (
+                name == "topics, many" and method != cv.Gibbs()
+            ):
                 continue
-            if wanted and method not in wanted:
+            if wanted and method.name not in wanted:
                 continue
             fit = model(**parameters, method=method, **SHORT).fit(data)
-            print(f"{name:14} {method:16} {digest(fit)}", flush=True)
+            print(f"{name:14} {method.name:16} {digest(fit)}", flush=True)
 
 
 if __name__ == "__main__":

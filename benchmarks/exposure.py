@@ -96,7 +96,9 @@ def law_by_fit(data: cv.Reports, hidden: np.ndarray, size: int) -> np.ndarray:
     if data.totals:
         tables = np.asarray(fit.predict_counts(TABLES, np.random.default_rng(1), data))[:, hidden]
         return ((tables[..., None] == LAW).sum(axis=0) + 0.1) / (TABLES + 0.1 * HIDDEN)
-    return np.stack([fit.count_probabilities(np.full(hidden.shape, y), data, hidden)[1] for y in LAW], axis=1)
+    return np.stack(
+        [fit._count_probabilities(np.full(hidden.shape, y), data, hidden)[1] for y in LAW], axis=1
+    )
 
 
 def simulated(seed: int) -> tuple[np.ndarray, np.ndarray]:

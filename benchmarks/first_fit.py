@@ -132,9 +132,13 @@ def release(counts, model, level, rng):
 
 def log_score(fit, counts, seen):
     """log of the mean over draws of P(count | draw), summed over cells, per token."""
-    true, cells, likelihood = fit.as_matrix(counts), fit.as_matrix(seen), fit.model_.likelihood
+    true, cells, likelihood = (
+        fit._reader.as_matrix(counts),
+        fit._reader.as_matrix(seen),
+        fit.model_.likelihood,
+    )
     total, n = np.full(true.shape, -np.inf), 0
-    for (theta, phi), parameters in fit.even_draws(SCORED_DRAWS):
+    for (theta, phi), parameters in fit._reader.even_draws(SCORED_DRAWS):
         own = parameters_of_rows(likelihood, parameters, np.arange(len(true)))
         np.logaddexp(total, likelihood.log_mass(true, theta @ phi.T, own), out=total)
         n += 1

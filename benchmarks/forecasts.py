@@ -120,7 +120,7 @@ def score(log_probabilities, counts):
 def score_of_steps(fit, counts, steps):
     """The log of the mean over draws of the probability of counts in cells of these steps, by the count."""
     model, total, n = fit.model_, None, 0
-    draws = zip(factor_draws(*fit._fitted()), fit.parameter_draws(), strict=False)
+    draws = zip(factor_draws(*fit._fitted()), fit._reader.parameter_draws(), strict=False)
     for factors, own in draws:
         factors[-1] = factors[-1][steps]
         rates = np.einsum(model.spec.text, *factors, optimize="greedy")
@@ -213,7 +213,7 @@ class Known(cv.DynamicModel):
 def fitted(kind, data, task, given, options):
     """A fit, and the seconds that it took; ``given`` is the fit whose components are known."""
     sampling = {name: getattr(options, name) for name in ("chains", "seed", "likelihood")}
-    sampling |= {"tune": options.sweeps, "draws": options.sweeps // 2, "thin": 2}
+    sampling |= {"tune": options.sweeps, "draws": options.sweeps // 2, "method": cv.Gibbs(thin=2)}
     sampling |= {"threads": 1, "progress": False}
     dynamic = {"time": task.counts.ndim - 1, "background": options.background}
     if options.likelihood == "negative-binomial":

@@ -70,7 +70,7 @@ def planted(seed, level, size, mechanism):
 def of_sums(fit, rates):
     """Whether the intervals of documents' and of words' expected counts hold the truth."""
     found = []
-    for (theta, phi), parameters in fit.even_draws(500):
+    for (theta, phi), parameters in fit._reader.even_draws(500):
         rows, columns = in_counts(fit.model_.likelihood, theta, phi, parameters)
         found.append([rows @ columns.sum(axis=0), columns @ rows.sum(axis=0)])
     for drawn, truth in zip(zip(*found, strict=True), (rates.sum(axis=1), rates.sum(axis=0)), strict=True):
@@ -80,8 +80,8 @@ def of_sums(fit, rates):
 
 def of_topics(fit, theta, phi):
     """Whether the intervals of listed topics' top words, and of their prevalences, hold the truth."""
-    shared = np.array([np.minimum(mean, phi).sum(axis=1) for mean in fit.member_means("word")])
-    topics, support = fit.supported("word", 8), fit.support().set_index("component")
+    shared = np.array([np.minimum(mean, phi).sum(axis=1) for mean in fit._reader.member_means("word")])
+    topics, support = fit.parts.supported("word", 8), fit.parts.support().set_index("component")
     size, words, prevalence = theta.sum(axis=0) / theta.sum(), [], []
     for k, true in zip(*linear_sum_assignment(-shared), strict=True):
         own = topics[topics["component"] == k]
@@ -118,7 +118,7 @@ def main():
             seed, asked.level, asked.size, MECHANISMS.get(asked.mechanism)
         )
         started = time.perf_counter()
-        options = {"chains": asked.chains, "draws": 500 // asked.thin, "thin": asked.thin}
+        options = {"chains": asked.chains, "draws": 500 // asked.thin, "method": cv.Gibbs(thin=asked.thin)}
         fit = cv.TopicModel(TOPICS, seed=seed, threads=1, progress=False, **options).fit(release)
         seconds = time.perf_counter() - started
         sums, totals = of_sums(fit, rates), fit.totals()

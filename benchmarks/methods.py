@@ -32,9 +32,9 @@ FITS = {
     "gibbs": {"method": "gibbs", "likelihood": "poisson", **SAMPLING},
     "augmented-gibbs": {"method": "augmented-gibbs", **SAMPLING},
     "cavi": {"method": "cavi", "draws": 20},
-    "cavi, arithmetic": {"method": "cavi", "expectation": "arithmetic", "draws": 20},
+    "cavi, arithmetic": {"method": cv.CAVI(expectation="arithmetic"), "draws": 20},
     "bessel-cavi": {"method": "bessel-cavi", "draws": 20},
-    "svi": {"method": "svi", "passes": 10, "batch_rows": 64, "draws": 20},
+    "svi": {"method": cv.SVI(passes=10, batch_rows=64), "draws": 20},
     "em": {"method": "em"},
 }
 
@@ -168,7 +168,10 @@ def coverage(*asked: str, runs: int = 40) -> None:
             data = cv.PrivatizedCounts(counts + noise, alpha)
             for name in names:
                 method, given = ("gibbs", cv.NaiveCounts(counts + noise)) if name == "naive" else (name, data)
-                more = {"tune": 500, "draws": 500, "thin": 4} if "gibbs" in method else {"draws": 1000}
+                more = {"draws": 1000}
+                if "gibbs" in method:
+                    thinned = cv.Gibbs(thin=4) if method == "gibbs" else cv.AugmentedGibbs(thin=4)
+                    more = {"tune": 500, "draws": 500, "method": thinned}
                 model = fit(method, given, 3, prior_shape=0.5, prior_rate=1.0, **more)[0]
                 draws = model.posterior["posterior"]
                 rates = np.einsum("csdk,cskv->csdv", draws["theta"].to_numpy(), draws["phi"].to_numpy())

@@ -278,7 +278,7 @@ def main(arguments: list[str]) -> None:
     """Print a line for each family."""
     method, named = option(arguments, "--method", "gibbs"), option(arguments, "--start", "auto")
     start = STARTS[named]
-    n_moves = int(option(arguments, "--moves", str(cv.TopicModel().moves)))
+    n_moves = int(option(arguments, "--moves", str(cv.Gibbs().moves)))
     seeds = int(arguments.pop(0)) if arguments and arguments[0].isdigit() else 20
     wanted = {
         name: how

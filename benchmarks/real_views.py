@@ -70,7 +70,7 @@ def countries_of(views: pd.DataFrame) -> np.ndarray:
 def begin(views: np.ndarray, late: np.ndarray) -> dict[str, np.ndarray]:
     """Factors of the weeks since the change as if what was not published were zero, each week the mean of theirs."""
     counts = np.nan_to_num(views[:, late]).astype(np.int64)
-    model = cv.TensorModel(COMPONENTS, method="em", max_iter=100, seed=SEED, threads=1, progress=False)
+    model = cv.TensorModel(COMPONENTS, method=cv.EM(max_iter=100), seed=SEED, threads=1, progress=False)
     found = model.fit(cv.NaiveCounts(counts)).posterior.posterior
     series, week, day = (np.asarray(found[name], dtype=float)[0, 0] for name in FACTORS)
     return dict(zip(FACTORS, (series, np.tile(week.mean(axis=0), (late.size, 1)), day), strict=True))

@@ -8,6 +8,7 @@ import numpy as np
 
 from countveil.data.observations import ExactCounts, NaiveCounts, Observations, PrivatizedCounts
 from countveil.fit.base import FactorizationEstimator, check_whole
+from countveil.inference.methods import made
 from countveil.inference.starts.alternating import least_squares
 from countveil.models.priors import USUAL_SHAPE
 from countveil.planning.contenders import LEAST_SQUARES_ITERATIONS, distributions
@@ -50,6 +51,11 @@ class Sampling(NamedTuple):
         draws = min(self.draws, sweeps - tune)
         return self._replace(tune=tune, draws=draws, thin=(sweeps - tune) // draws)
 
+    def options(self, method: str) -> dict[str, Any]:
+        """What a model takes that is fitted by one of ``SAMPLED``."""
+        way = made(OPTIONS.get(method, {}).get("method", "gibbs"), {"thin": self.thin})
+        return {"chains": self.chains, "tune": self.tune, "draws": self.draws, "method": way}
+
 
 class Noisy(NamedTuple):
     """True counts, their signed reports, the noise level, and the cells that nobody sees."""
@@ -85,10 +91,10 @@ def fitted(method: str, model: FactorizationEstimator, data: Noisy, sampling: Sa
         KeyboardInterrupt: the fit was interrupted, and what it found until then is no result.
     """
     shape = USUAL_SHAPE if model.prior_shape is None else model.prior_shape  # not learned, as in the papers
-    options = {"likelihood": "poisson", "prior_shape": shape, "threads": 1, "progress": False}
+    options: dict[str, Any] = {"likelihood": "poisson", "prior_shape": shape, "threads": 1, "progress": False}
     options |= OPTIONS.get(method, {})
     if method in SAMPLED:
-        options |= sampling._asdict()
+        options |= sampling.options(method)
     started = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of convergence: the table says how good the rates are

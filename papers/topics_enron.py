@@ -144,7 +144,7 @@ def fit(
         {"likelihood": "poisson", "prior_shape": USUAL_SHAPE}
         | OPTIONS.get(method, {})
         | (prior or {})
-        | (plan.sampling_of(method)._asdict() if method in SAMPLED else {})
+        | (plan.sampling_of(method).options(method) if method in SAMPLED else {})
     )
     worked = time.process_time()
     with warnings.catch_warnings():
@@ -156,7 +156,7 @@ def fit(
     cost = {"seconds": model.fit_seconds_,
             "processor_seconds": np.nan if resumed else time.process_time() - worked,
             "gigabytes": peak_gigabytes()}  # fmt: skip
-    draws = zip(model.matrix_draws(), model.parameter_draws(), strict=False)
+    draws = zip(model._reader.matrix_draws(), model._reader.parameter_draws(), strict=False)
     scaled = (in_counts(model.model_.likelihood, *factors, own) for factors, own in draws)
     found = scores(counts, [(theta, phi.T) for theta, phi in scaled], model.components_, (0.0,)) | cost
     return found | (settled(model) if method in SAMPLED else {})

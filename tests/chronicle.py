@@ -1,13 +1,12 @@
 """A model that nothing in the library knows of: stories that documents tell in words over years."""
 
-from typing import Annotated, Unpack
+from typing import Annotated
 
 import numpy as np
 
 import countveil as cv
+from countveil.common.parameters import Whole, declared
 from countveil.fit.base import FactorizationEstimator
-from countveil.fit.options import Options
-from countveil.fit.parameters import Whole
 from countveil.models.layout import Layout, Part
 from countveil.models.spec import parse_spec
 
@@ -15,11 +14,11 @@ WORDS = ["tax", "goal", "vote", "team"]
 YEARS = ["1990", "1991", "1992"]
 
 
+@declared
 class Chronicle(FactorizationEstimator):
     """Stories of documents by words by years."""
 
-    def __init__(self, n_stories: Annotated[int, Whole(1)] = 2, **options: Unpack[Options]) -> None:
-        self._remember(locals())
+    n_stories: Annotated[int, Whole(1)] = 2
 
     def _spec(self, n_modes):
         return parse_spec("dk,vk,yk->dvy", names=("told", "said", "lasted"))

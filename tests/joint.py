@@ -10,8 +10,9 @@ from countveil.bridges.true_counts import sample_true_counts
 from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs
-from countveil.inference.algorithm import Settings
+from countveil.inference.algorithm import Method, Settings
 from countveil.inference.draws import Schedule
+from countveil.inference.methods import METHODS, options_of
 from countveil.inference.streams import Streams
 from countveil.kernels.general import GeneralLaw
 from countveil.laws.counts import POISSON
@@ -259,13 +260,14 @@ def with_priors(model: Factorization, change: Callable[[GammaPrior], GammaPrior]
     )
 
 
-def fit_settings(draws: int = 1, **changes: Any) -> Settings:
-    """Short settings for one fit; options of methods by name."""
-    options: dict[str, Any] = {
-        "max_iter": 200, "tolerance": 1e-5, "expectation": None, "center": "mode",
-        "passes": 1, "batch_rows": 64, "total_rows": None, "moves": 5, "keep": "draws",
-    }  # fmt: skip
-    return Settings(Schedule(draws, 0, 1, 1), options | changes, seed=3, threads=1, progress=False)
+def fit_settings(draws: int = 1) -> Settings:
+    """Short settings for one fit."""
+    return Settings(Schedule(draws, 0, 1, 1), seed=3, threads=1, progress=False)
+
+
+def method_with(name: str, **options: Any) -> Method:
+    """A method by name, with those of the options that it has."""
+    return METHODS[name](**{key: value for key, value in options.items() if key in options_of(METHODS[name])})
 
 
 def planted(

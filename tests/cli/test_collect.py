@@ -128,7 +128,12 @@ def test_from_covariates_in_a_study_to_a_contrast(here):
     fit = "fit", "topics", "r.npz", "-o", "f.nc", *SHORT
     assert "Coefficients" in run(*fit, "--prevalence", "~ party + age").stdout
     found = cv.TopicModel.load("f.nc")
-    assert set(found.contrast({"party": "D"}, {"party": "R"})) >= {"topic", "estimate", "lower", "upper"}
+    assert set(found.effects.contrast({"party": "D"}, {"party": "R"})) >= {
+        "topic",
+        "estimate",
+        "lower",
+        "upper",
+    }
     model = cv.TopicModel(2, prevalence="~ party", draws=2, tune=2, chains=1, seed=1, progress=False)
     same = model.fit(release).covariates_.frame
     assert same["party"].tolist() == people["party"].tolist()

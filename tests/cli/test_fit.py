@@ -14,6 +14,7 @@ from countveil.cli import fit as fits
 from countveil.cli import options
 from countveil.data.networks import above_diagonal
 from countveil.fit import choosing
+from countveil.fit.effects import Effects
 from countveil.fit.totals import totals_of
 from countveil.inference.methods import METHODS, in_words, those
 from tests.commands import SHORT, fails, privatized, run
@@ -96,6 +97,8 @@ def test_weights_of_chains_are_said_where_they_differ(here):
     assert weights[0] != weights[1]
     assert f"Weights of the chains: {weights[0]:.2f}, {weights[1]:.2f}." in said
     assert "Weights of the chains" not in run(*asked).stdout
+    refused = fails(*asked, "--method", "em", "--weights", "stacked")
+    assert "weights goes with method 'gibbs' or method 'augmented-gibbs', got method 'em'" in words(refused)
 
 
 def test_checkpoints_are_handed_on(here, monkeypatch):
@@ -142,15 +145,15 @@ def test_options_that_all_fits_share_reach_the_model(here, monkeypatch, command,
     monkeypatch.setattr(model, "fit", fit)
     expected = {
         "method": "gibbs", "draws": None, "tune": 200, "chains": "auto", "seed": None, "threads": None, "engine": None,
-        "likelihood": None, "dispersion": None, "prior_shape": None, "weights": "equal",
+        "likelihood": None, "dispersion": None, "prior_shape": None,
         "checkpoint": None, "checkpoint_minutes": 5.0, "resume": False,
     }  # fmt: skip
     asked = ["fit", *command, "r.npz", "-o", "f.nc"]
     fails(*asked)
     assert seen == expected
     expected = {
-        "method": "cavi", "draws": 1, "tune": 2, "chains": 3, "seed": 4, "threads": 5, "engine": "tcp://a:1",
-        "likelihood": "negative-binomial", "dispersion": "column", "prior_shape": 0.3, "weights": "stacked",
+        "method": cv.Gibbs(weights="stacked"), "draws": 1, "tune": 2, "chains": 3, "seed": 4, "threads": 5, "engine": "tcp://a:1",
+        "likelihood": "negative-binomial", "dispersion": "column", "prior_shape": 0.3,
         "checkpoint": Path("c.npz"), "checkpoint_minutes": 6.5, "resume": True,
     }  # fmt: skip
     named = {
@@ -159,6 +162,7 @@ def test_options_that_all_fits_share_reach_the_model(here, monkeypatch, command,
     for name in ("f.nc", "c.npz"):
         (here / name).touch()
     del named["resume"]
+    named |= {"method": "gibbs", "weights": "stacked"}
     fails(
         *asked,
         "--resume",
@@ -173,7 +177,7 @@ def test_totals_are_said_by_the_fit_and_by_the_reports(here):
     poisson = ["--likelihood", "poisson"]
     said = " ".join(run("fit", "topics", "r.npz", "-o", "f.nc", *poisson, *SHORT).stdout.split())
     fit, release = cv.TopicModel.load("f.nc"), cv.Release.load("r.npz")
-    found = totals_of(fit, fit.observe(release))
+    found = totals_of(fit, fit._observed(release))
     assert f"Expected sum of counts: {found}." in said
     assert " by the reports alone, without a model (90% interval)" in str(found)
     assert "Try" not in said
@@ -260,7 +264,7 @@ def test_blocks_by_covariates_of_the_actors(network):
     asked = ["fit", "blocks", "network.npz", "-o", "fit.nc", "--communities", "2", *QUICK]
     said = run(*asked, "--prevalence", "~ log(size)", "--covariates", "who.csv").stdout
     assert "Coefficients, of the log of expected messages" in said
-    assert cv.BlockModel.load("fit.nc").effects()["term"].tolist() == ["log(size)", "log(size)"]
+    assert cv.BlockModel.load("fit.nc").effects.table()["term"].tolist() == ["log(size)", "log(size)"]
     assert "must come with --covariates" in fails(*asked, "--force", "--prevalence", "~ size")
 
 
@@ -284,7 +288,7 @@ def test_components_of_a_tensor(network):
     formula = "--prevalence", "~ size", "--covariates", "who.csv"
     said = run(*asked, "--modes", "who,what,year", *formula, "--force").stdout
     assert "Coefficients, of the log of expected counts" in said
-    assert cv.TensorModel.load("fit.nc").effects()["term"].tolist() == ["size", "size"]
+    assert cv.TensorModel.load("fit.nc").effects.table()["term"].tolist() == ["size", "size"]
     run(*asked, "--shape", "3,4,2", "--force")
     assert cv.TensorModel.load("fit.nc").posterior["posterior"]["factor_mode1"].shape[2] == 4
     assert "whole numbers separated by commas, got '3,x'" in fails(*asked, "--shape", "3,x", "--force")
@@ -330,12 +334,12 @@ def test_topics_by_covariates(here, monkeypatch):
     assert fit.get_params()["prevalence"] == "~ party + year"
     assert "Coefficients, of the log of expected words" in run("show", "f.nc").stdout
     assert [row["term"] for row in json.loads(run("show", "f.nc", "--json").stdout)["effects"]] == list(
-        fit.effects().term
+        fit.effects.table().term
     )
     run("export", "f.nc", "tables")
-    assert len(pd.read_csv("tables/effects.csv")) == len(fit.effects())
-    assert len(json.loads(run("show", "f.nc", "--json").stdout)["contrasts"]) == len(fit.contrasts())
-    monkeypatch.setattr(cv.TopicModel, "contrasts", lambda _: pytest.fail("nobody asked for contrasts"))
+    assert len(pd.read_csv("tables/effects.csv")) == len(fit.effects.table())
+    assert len(json.loads(run("show", "f.nc", "--json").stdout)["contrasts"]) == len(fit.effects.contrasts())
+    monkeypatch.setattr(Effects, "contrasts", lambda _: pytest.fail("nobody asked for contrasts"))
     run("show", "f.nc")
     assert "prevalence and covariates must come together" in fails(*given, "--covariates", "people.csv")
     people.drop(index="d3").to_csv("people.csv")
@@ -368,7 +372,7 @@ def test_topics_over_time(here):
     assert "Expected share of a document over time" in run("show", "f.nc").stdout
     assert len(json.loads(run("show", "f.nc", "--json").stdout)["prevalence over time"]) == 2 * 9
     run("export", "f.nc", "tables")
-    assert pd.read_csv("tables/prevalence_over.csv")["time"].tolist() == fit.prevalence_over().time.tolist()
+    assert pd.read_csv("tables/prevalence_over.csv")["time"].tolist() == fit.effects.over_time().time.tolist()
     times.drop(index="d3").to_csv("times.csv")
     assert "none for 'd3'" in fails(*given, "--force", "--time", "times.csv")
     times.to_frame().assign(more=1).to_csv("times.csv")

@@ -41,7 +41,7 @@ def test_components_over_time(months):
     assert fit.time_axis == "time"
     assert fit.steady
     assert not fit.background
-    assert list(fit.axes["time"]) == MONTHS
+    assert list(fit._reader.axes["time"]) == MONTHS
     assert "Components by share of all expected counts: item" in said
     assert "Activity that stays in its component from one step to the next: 0: " in " ".join(said.split())
     assert "Expected sum of counts" in said
@@ -61,7 +61,7 @@ def test_components_over_time(months):
     fit = cv.DynamicModel.load("fit.nc")
     assert not fit.steady
     assert fit.background
-    assert (list(fit.axes), fit.time_axis) == (["month", "thing"], "month")
+    assert (list(fit._reader.axes), fit.time_axis) == (["month", "thing"], "month")
 
 
 @pytest.mark.long
@@ -102,8 +102,8 @@ def test_dates_are_in_order_and_a_gap_is_named(months):
     assert "Time steps are put in order, from Nov 2019 to Feb 2020." in said
     assert "1 of 4 months has no data: Jan 2020 is treated as missing." in said
     fit = cv.DynamicModel.load("fit.nc")
-    assert fit.axes["time"].tolist() == ["Nov 2019", "Dec 2019", "Jan 2020", "Feb 2020"]
-    assert observed(fit, cv.Release.load("three.npz")).row_labels == fit.axes["time"].tolist()
+    assert fit._reader.axes["time"].tolist() == ["Nov 2019", "Dec 2019", "Jan 2020", "Feb 2020"]
+    assert observed(fit, cv.Release.load("three.npz")).row_labels == fit._reader.axes["time"].tolist()
 
 
 def test_dates_that_could_begin_with_the_day_or_the_month_are_asked_about(months):
@@ -113,7 +113,7 @@ def test_dates_that_could_begin_with_the_day_or_the_month_are_asked_about(months
     assert "state day_first=True or day_first=False (--day-first or --month-first)" in fails(*asked)
     for option, order in (("--day-first", [0, 1, 2]), ("--month-first", [1, 2, 0])):
         run(*asked, option, "--force")
-        assert cv.DynamicModel.load("fit.nc").axes["time"].tolist() == [labels[i] for i in order]
+        assert cv.DynamicModel.load("fit.nc")._reader.axes["time"].tolist() == [labels[i] for i in order]
 
 
 def test_a_release_in_waves_has_people_waves_and_items(months):
@@ -124,7 +124,7 @@ def test_a_release_in_waves_has_people_waves_and_items(months):
     asked = ["fit", "dynamic", "waves.npz", "-o", "fit.nc", *QUICK]
     said = " ".join(run(*asked).stdout.split())
     fit = cv.DynamicModel.load("fit.nc")
-    assert {name: list(found) for name, found in fit.axes.items()} == {
+    assert {name: list(found) for name, found in fit._reader.axes.items()} == {
         "person": ["ann", "bob", "cy"],
         "wave": ["spring", "summer"],
         "item": ["tea", "jam"],

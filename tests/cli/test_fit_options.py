@@ -1,6 +1,5 @@
 """Tables of the rows, as options of ``countveil fit``: labels are as they are written."""
 
-import inspect
 import json
 from pathlib import Path
 
@@ -9,6 +8,7 @@ import pytest
 import countveil as cv
 from countveil.cli.fit_options import USUAL_WEIGHT, Rows, Seeding, Times
 from countveil.data.dates import read_dates
+from countveil.fit import known_topics
 from tests.commands import SHORT, fails, privatized, run
 
 
@@ -59,8 +59,8 @@ def test_the_first_topics_are_those_of_a_table(here):
     assert "1 health" in found.stdout
     assert "Left out of the seeds of health, since the data do not have them: cure." in found.stdout
     fit = cv.TopicModel.load("f.nc")
-    assert fit.seeds == {"economy": ["word1", "word3"], "health": ["word2", "cure"]}
-    assert (fit.seed_weight, fit.names_of()) == (2.0, {0: "economy", 1: "health"})
+    assert fit.seeds == {"economy": {"word1": 2.0, "word3": 2.0}, "health": {"word2": 2.0, "cure": 2.0}}
+    assert fit._reader.names_of() == {0: "economy", 1: "health"}
 
 
 def test_a_table_and_json_say_the_same(tmp_path):
@@ -70,10 +70,20 @@ def test_a_table_and_json_say_the_same(tmp_path):
     assert Seeding(table).read() == Seeding(objects).read()
     assert list(Seeding(table).read()) == ["economy", "health"]
     assert Seeding().read() is None
+    assert Seeding(table).read() == {"economy": ["word1", "word3"], "health": ["word2"]}
+    twos = {"economy": {"word1": 2.0, "word3": 2.0}, "health": {"word2": 2.0}}
+    assert Seeding(table, 2.0).read() == Seeding(objects, 2.0).read() == twos
+
+
+@pytest.mark.parametrize("words", [["a", "a"], ["a", 3], "a", {"a": 7.0}, [["a"]]])
+def test_what_is_no_list_of_words_is_left_to_the_model_and_so_are_weights(tmp_path, words):
+    objects = tmp_path / "seeds.json"
+    objects.write_text(json.dumps({"economy": words}))
+    assert Seeding(objects, 2.0).read() == {"economy": words}
 
 
 def test_the_usual_weight_is_that_of_the_model():
-    assert inspect.signature(cv.TopicModel).parameters["seed_weight"].default == USUAL_WEIGHT
+    assert known_topics.WEIGHT == USUAL_WEIGHT
 
 
 @pytest.mark.parametrize(

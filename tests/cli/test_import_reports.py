@@ -345,7 +345,7 @@ def test_the_exposure_of_every_cell_goes_with_its_release(with_population):
         np.testing.assert_array_equal(cv.Reports.from_release(cv.Release.load(path)).exposure, POPULATION)
     run("fit", "topics", "w.npz", "-o", "f.nc", "--likelihood", "poisson", *SHORT)
     fit = cv.TopicModel.load("f.nc")
-    np.testing.assert_array_equal(fit.exposure_matrix, POPULATION)
+    np.testing.assert_array_equal(fit._reader.exposure_matrix, POPULATION)
     run("report", "f.nc", "-o", "f.html", "--release", "w.npz")
     asked = "--likelihood", "poisson", "--folds", "2", "-o", "c.csv"
     run("compare", "w.npz", "--topics", "1,2", *asked, *SHORT[2:])

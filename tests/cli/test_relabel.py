@@ -30,11 +30,11 @@ def test_names_of_a_file_are_kept_in_the_file_of_the_fit(fit, tmp_path):
     said = run("relabel", "fit.nc", "names.json").stdout
     assert "topic 1: trade" in said
     found = load_fit("fit.nc")
-    assert found.names_of() == {1: "trade"}
+    assert found._reader.names_of() == {1: "trade"}
     pd.testing.assert_frame_equal(found.topics().drop(columns="name"), fit.topics())
     names["topic"]["1"] |= {"leading": "x, y, z", "name": "war"}
     (tmp_path / "other.json").write_text(json.dumps(names))
     assert "names must be of this fit, got topic '1' led by 'x, y, z'" in fails(
         "relabel", "fit.nc", "other.json"
     )
-    assert load_fit("fit.nc").names_of() == {1: "trade"}
+    assert load_fit("fit.nc")._reader.names_of() == {1: "trade"}

@@ -19,7 +19,7 @@ def fitted(here):
     """A folder with f.nc, whose first topic has a name; what the command printed that made it."""
     privatized()
     said = run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT, "--members", "3").stdout
-    cv.TopicModel.load("f.nc").relabel({0: "trade"}).save("named.nc")
+    cv.TopicModel.load("f.nc").parts.relabel({0: "trade"}).save("named.nc")
     return said
 
 
@@ -29,19 +29,19 @@ def test_a_fit_is_shown_as_it_was_when_it_was_made(fitted):
     made = fitted[: fitted.index("Wrote f.nc")]
     assert words(made) in words(found)
     assert "trade" not in found
-    support = cv.TopicModel.load("named.nc").support().set_index("component")["support"]
+    support = cv.TopicModel.load("named.nc").parts.support().set_index("component")["support"]
     assert ("0 trade" in words(run("show", "named.nc").stdout)) == (support[0] > 0.5)  # by the noise
 
 
 def test_documents_and_a_word_are_shown_if_asked_for(fitted):
     fit = cv.TopicModel.load("named.nc")
     found = run("show", "named.nc", "--documents", "2").stdout
-    for topic in fit.support()["component"]:
-        best = fit.top_documents(topic, 2).iloc[0]
+    for topic in fit.parts.support()["component"]:
+        best = fit.documents.top(topic, 2).iloc[0]
         start = f"Documents with most of topic {topic}: {best['document']} {100 * best['share']:.1f}% ("
         assert start in found
     found = words(run("show", "named.nc", "--word", "word3").stdout)
-    row = fit.find_word("word3").iloc[0]
+    row = fit.documents.find_word("word3").iloc[0]
     assert f"topic {row['topic']}" in found
     assert f"{100 * row['probability']:.1f}% ({100 * row['lower']:.1f} to" in found
     assert "word must be a label of the fit" in fails("show", "f.nc", "--word", "wurd3")
@@ -62,7 +62,7 @@ def test_tables_are_printed_as_json(fitted):
     assert found["topics by word"][0].keys() == set(table.columns)
     assert found["verdict"] == fit.diagnostics().verdict
     (word,) = json.loads(run("show", "f.nc", "--word", "word3", "--json").stdout).values()
-    assert len(word) == len(fit.find_word("word3"))
+    assert len(word) == len(fit.documents.find_word("word3"))
 
 
 def test_what_cannot_be_shown_is_refused_in_one_line(fitted):

@@ -405,7 +405,7 @@ def test_labels_are_kept_from_the_owner_to_the_results(labels, texts):
     assert release.labels == (tuple(texts), tuple(texts))
     fit = cv.TopicModel(2, **BRIEF).fit(release)
     assert fit.posterior["posterior"]["doc"].to_numpy().tolist() == texts
-    assert set(fit.members("word", 3)["member"]) == set(texts)
+    assert set(fit.parts.members("word", 3)["member"]) == set(texts)
     assert fit.transform(PrivatizedCounts(data, 0.5)).shape == (3, 2)
     with pytest.raises(ValueError, match="columns of the fit in their order"):
         fit.transform(PrivatizedCounts(data.iloc[:, ::-1], 0.5))

@@ -7,12 +7,12 @@ import scipy.sparse as sp
 
 import countveil as cv
 from countveil.data.observations import PrivatizedCounts
-from tests.joint import planted
+from tests.joint import method_with, planted
 
 pytestmark = pytest.mark.long
 
 LEVEL = cv.PrivacyLevel(1, 1)
-SHORT = {"draws": 4, "tune": 3, "chains": 2, "max_iter": 5, "seed": 1, "progress": False}
+SHORT = {"draws": 4, "tune": 3, "chains": 2, "seed": 1, "progress": False}
 
 
 def written(folder, n_rows=700, n_columns=40, rows_per_file=150, level=LEVEL, labels=True):
@@ -64,6 +64,7 @@ def test_unpacked_reports_are_those_in_memory(tmp_path):
 @pytest.mark.parametrize("method", ["gibbs", "augmented-gibbs", "cavi", "em"])
 def test_fits_on_disk_and_in_memory_are_the_same_bits(tmp_path, method):
     files, held = written(tmp_path / "parts")
+    method = method_with(method, max_iter=5)
     model = cv.TopicModel(3, method=method, threads=2, **SHORT)
     on_disk = cv.TopicModel(3, method=method, threads=1, **SHORT).fit(files)
     same_posterior(on_disk, model.fit(held))
@@ -76,7 +77,7 @@ def test_fits_on_disk_and_in_memory_are_the_same_bits(tmp_path, method):
 def test_svi_of_one_file_is_that_of_memory(tmp_path):
     files, held = written(tmp_path / "parts", rows_per_file=700)
     assert files.n_parts == 1
-    settings = {"method": "svi", "passes": 2, "batch_rows": 100, "draws": 3, "seed": 1, "progress": False}
+    settings = {"method": cv.SVI(passes=2, batch_rows=100), "draws": 3, "seed": 1, "progress": False}
     same_posterior(cv.TopicModel(3, **settings).fit(files), cv.TopicModel(3, **settings).fit(held))
 
 

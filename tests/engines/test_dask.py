@@ -45,9 +45,9 @@ from tests.engines.passes import (
     reports_of_here,
     sums_like,
 )
-from tests.joint import assert_same_bits
+from tests.joint import assert_same_bits, method_with
 
-BRIEF = {"draws": 2, "tune": 2, "chains": 2, "max_iter": 3, "seed": 4, "threads": 2, "progress": False}
+BRIEF = {"draws": 2, "tune": 2, "chains": 2, "seed": 4, "threads": 2, "progress": False}
 quietly = pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
 
 
@@ -88,7 +88,7 @@ def assert_same_fit(model, data, client):
 @pytest.mark.parametrize("method", ["gibbs", "augmented-gibbs", "cavi", "em"])
 def test_topics_are_those_of_threads(method, client):
     data = PrivatizedCounts(reports((300, 12)), 0.4, mask=np.arange(12) == np.arange(300)[:, None] % 40)
-    assert_same_fit(cv.TopicModel(3, method=method, **BRIEF), data, client)
+    assert_same_fit(cv.TopicModel(3, method=method_with(method, max_iter=3), **BRIEF), data, client)
 
 
 @pytest.mark.long
@@ -96,7 +96,9 @@ def test_topics_are_those_of_threads(method, client):
 @quietly
 def test_communities_are_those_of_threads(method, client):
     assert_same_fit(
-        cv.BlockModel(2, method=method, **BRIEF), PrivatizedCounts(reports((90, 90)), 0.4), client
+        cv.BlockModel(2, method=method_with(method, max_iter=3), **BRIEF),
+        PrivatizedCounts(reports((90, 90)), 0.4),
+        client,
     )
 
 
@@ -215,8 +217,8 @@ def test_without_a_cluster_one_is_started_in_this_process(method, by_tokens, mon
     monkeypatch.setattr(tokens, "pays", lambda *_: by_tokens)
     monkeypatch.setattr(opening, "started", lambda n, stack, real=started: made.append(n) or real(n, stack))
     data, made = PrivatizedCounts(reports((300, 12)), 0.4), []
-    here = draws(cv.TopicModel(3, method=method, **BRIEF).fit(data))
-    there = draws(cv.TopicModel(3, method=method, engine="dask", **BRIEF).fit(data))
+    here = draws(cv.TopicModel(3, method=method_with(method, max_iter=3), **BRIEF).fit(data))
+    there = draws(cv.TopicModel(3, method=method_with(method, max_iter=3), engine="dask", **BRIEF).fit(data))
     assert_same_bits(there, here)
     assert made == [2]
 

@@ -21,6 +21,7 @@ from countveil.common import fit_files
 from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts
 from countveil.data.simulation import simulate_release
 from countveil.evaluation.topics import match_topics, topic_error
+from countveil.fit import results
 from countveil.inference import draws, gibbs, posterior, run, scoring
 from countveil.inference.posterior import label_free
 from countveil.privacy import PrivacyLevel
@@ -118,8 +119,8 @@ def test_the_posterior_has_named_dims_and_the_labels_of_the_data(fit):
     assert fit.feature_names_in_.tolist() == WORDS
     assert fit.n_features_in_ == 8
     words = draws["phi"].astype(float) * mean_burst(draws)
-    shares, same = (words / words.sum("word")).mean("draw").to_numpy(), fit._alike("k")
-    for k, own in fit._own("k"):
+    shares, same = (words / words.sum("word")).mean("draw").to_numpy(), fit._reader.chains_alike("k")
+    for k, own in fit._reader.numbered("k"):
         every = [shares[c, j] for c, j in zip(own.chains, own.components, strict=True)]
         np.testing.assert_allclose(fit.components_[k], np.mean(every, axis=0), rtol=1e-5)
     assert same[0][1].tolist() == [0, 1, 2]
@@ -179,7 +180,6 @@ def test_top_words_refuses_what_makes_no_sense(fit, call, message):
         ("draws", 2.5),
         ("tune", -1),
         ("chains", 0),
-        ("thin", 0),
         ("threads", 0),
         ("threads", 1.5),
         ("seed", -1),
@@ -531,8 +531,8 @@ def test_chains_that_disagree_are_told_of(monkeypatch):
 
 def test_fits_too_short_to_be_judged_are_not_diagnosed_until_somebody_asks(monkeypatch):
     """A diagnosis takes half as long as such a fit does without it."""
-    whole, asked = TopicModel._diagnosed, []
-    monkeypatch.setattr(TopicModel, "_diagnosed", lambda own: asked.append(own) or whole(own))
+    whole, asked = results.diagnosed, []
+    monkeypatch.setattr(results, "diagnosed", lambda own: asked.append(own) or whole(own))
     fit = TopicModel(3, **SHORT).fit(small_data())
     assert not asked
     assert fit.diagnostics().verdict
@@ -586,3 +586,12 @@ def test_a_fit_of_few_reports_takes_one_thread_unless_told_otherwise(monkeypatch
     )
     TopicModel(2, **{**SHORT, "threads": threads}).fit(small_data())
     assert asked == [taken]
+
+
+@pytest.mark.parametrize(
+    "model", [TopicModel, cv.BlockModel, cv.TensorModel, cv.DynamicModel, cv.PoissonFactorization]
+)
+def test_a_fit_has_few_public_names_besides_its_parameters(model):
+    """Tables go into accessors, and what pages and figures alone read goes into the reader."""
+    names = {name for name in dir(model) if not name.startswith("_")} - set(model().get_params())
+    assert len(names) <= 32, sorted(names)

@@ -144,12 +144,12 @@ def test_communities_depend_on_covariates_of_actors(by_group):
     of_b = PEOPLE.group.to_numpy() == "b"
     first = int(np.argmax(by_group.memberships_[of_b].sum(axis=0)))  # the community of group b
     signs = [1.0, -1.0] if first == 0 else [-1.0, 1.0]
-    effects, table = by_group.effects(), by_group.contrast({"group": "b"}, {"group": "a"})
+    effects, table = by_group.effects.table(), by_group.effects.contrast({"group": "b"}, {"group": "a"})
     assert list(effects.columns) == ["community", "support", "term", "estimate", "lower", "upper"]
     assert (signs * effects.estimate > 1.0).all()
     assert (signs * table.estimate > 0.4).all()
     assert table.estimate.sum() == pytest.approx(0.0, abs=1e-9)
-    assert by_group.tables()["effects"].equals(effects)
+    assert by_group.tables["effects"].equals(effects)
     draws = by_group.posterior["posterior"]
     assert draws["theta_effect"].dims == ("chain", "draw", "term", "community")
     assert draws["theta_shape"].dims == draws["theta_rate"].dims == ("chain", "draw", "community")
@@ -159,7 +159,7 @@ def test_communities_depend_on_covariates_of_actors(by_group):
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_expected_shares_are_of_what_actors_send_and_receive(by_group):
     """Memberships are drawn, and their shares of all messages counted by adding up rates."""
-    table = by_group.expected_prevalence(pd.DataFrame({"group": ["a", "b"]}))
+    table = by_group.effects.prevalence(pd.DataFrame({"group": ["a", "b"]}))
     np.testing.assert_allclose(table.groupby("row").estimate.sum(), 1.0, atol=1e-9)
     rng, x = np.random.default_rng(1), by_group.covariates_.rows(PEOPLE.assign(group="b"))[0]
     names = "theta_shape", "theta_rate", "theta_effect", "theta_shape_effect", "pi", "theta"
@@ -171,7 +171,7 @@ def test_expected_shares_are_of_what_actors_send_and_receive(by_group):
         theta = rng.gamma(shape * tilt, np.exp(x @ effect) / tilt / rate, (400, 2))
         messages = theta * (pi @ others) + theta * (others @ pi)
         found[chain, s] = (messages / messages.sum(axis=1, keepdims=True)).mean(axis=0)
-    for number, one in by_group._own("c"):
+    for number, one in by_group._reader.numbered("c"):
         row = table[(table.community == number) & (table.row == "b")].iloc[0]
         own = found.mean(axis=1)[one.chains, one.components]
         expected = np.average(own, weights=by_group.weights_[one.chains])
@@ -182,9 +182,9 @@ def test_expected_shares_are_of_what_actors_send_and_receive(by_group):
 def test_a_network_with_covariates_comes_back_from_its_file(by_group, tmp_path):
     by_group.save(tmp_path / "fit.nc")
     found = cv.BlockModel.load(tmp_path / "fit.nc")
-    assert found.effects().equals(by_group.effects())
+    assert found.effects.table().equals(by_group.effects.table())
     a, b = {"group": "b"}, {"group": "a"}
-    pd.testing.assert_frame_equal(found.contrast(a, b), by_group.contrast(a, b))
+    pd.testing.assert_frame_equal(found.effects.contrast(a, b), by_group.effects.contrast(a, b))
     assert found.covariates_.frame.equals(by_group.covariates_.frame)
     ax = cv.plotting.effects(found, a, b)
     assert ax.get_xlabel().startswith("difference in the expected share of an actor's messages")

@@ -98,7 +98,7 @@ def test_every_model_with_a_number_can_choose_it(counts):
     assert blocks.selection_.table["n_communities"].tolist() == [1, 2, 4]
     assert blocks.blocks_.shape == (blocks.n_communities_, blocks.n_communities_)
     tensor = cv.PrivatizedCounts(counts.reshape(30, 4, 4), 0.2)
-    found = quietly(cv.TensorModel("auto", seed=1, method="em", max_iter=4, threads=1), tensor)
+    found = quietly(cv.TensorModel("auto", seed=1, method=cv.EM(max_iter=4), threads=1), tensor)
     assert found.n_components_ == found.posterior["posterior"].sizes["component"]
     assert quietly(cv.TensorModel(3, seed=1, **QUICK), tensor).n_components_ == 3
 

@@ -9,6 +9,7 @@ import pytest
 from scipy import stats
 
 import countveil as cv
+from countveil.fit.results import from_tree
 from countveil.inference.file_checks import check_tree
 from countveil.inference.scoring import total_rate
 from countveil.report.check import check, noise_of
@@ -69,7 +70,9 @@ def test_rates_are_expected_counts(by_column):
     assert float(rate.sum()) == pytest.approx(counts.sum(), rel=0.1)
     assert np.corrcoef(rate.to_numpy().ravel(), expected.ravel())[0, 1] > 0.9
     totals, means = [], np.zeros(SIZE)
-    for (theta, phi), own in zip(by_column.matrix_draws(), by_column.parameter_draws(), strict=True):
+    for (theta, phi), own in zip(
+        by_column._reader.matrix_draws(), by_column._reader.parameter_draws(), strict=True
+    ):
         mean = theta @ phi.T * own[0] / (-np.log1p(-own[0]) * (1.0 - own[0]))
         totals.append(mean.sum())
         means += mean / 120
@@ -332,6 +335,6 @@ def test_files_from_before_there_was_a_choice_hold_fits_of_poisson_counts(data):
     parameters = json.loads(tree.attrs["parameters"])
     del parameters["likelihood"], parameters["dispersion"]
     tree.attrs["parameters"] = json.dumps(parameters)
-    older = cv.TopicModel._from_tree(tree)
+    older = from_tree(cv.TopicModel, tree)
     assert older.likelihood == "poisson"
     np.testing.assert_array_equal(older.rate(), fit.rate())

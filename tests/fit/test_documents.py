@@ -55,7 +55,7 @@ def counts_of(fit):
         means = np.array([[fit.model_.likelihood.mean(1.0, (own,)) for own in chain] for chain in p])
     numbers = {
         (c, k): number
-        for number, one in enumerate(fit._matches("k"))
+        for number, one in enumerate(fit._reader.matches("k"))
         for c, k in zip(one.chains, one.components, strict=True)
     }
     kept = places(fit.weights_, [DRAWS] * CHAINS)
@@ -84,7 +84,7 @@ def shares_of(fit, d):
 
 
 def test_shares_of_documents_against_a_loop(fit):
-    table = fit.topic_shares()
+    table = fit.documents.shares()
     assert table.columns.tolist() == ["document", "topic", "support", "share", "lower", "upper"]
     assert table["document"].unique().tolist() == TITLES
     assert table["topic"].tolist()[:4] == fit.topics(1)["topic"].tolist()
@@ -98,7 +98,7 @@ def test_shares_of_documents_against_a_loop(fit):
 
 
 def test_some_documents_are_those_of_the_whole_table(fit):
-    some, every = fit.topic_shares(["doc 7", 2]), fit.topic_shares()
+    some, every = fit.documents.shares(["doc 7", 2]), fit.documents.shares()
     assert some["document"].unique().tolist() == ["doc 7", "doc 2"]
     for title, rows in some.groupby("document"):
         np.testing.assert_array_equal(
@@ -107,9 +107,9 @@ def test_some_documents_are_those_of_the_whole_table(fit):
 
 
 def test_top_documents_are_those_with_the_largest_shares(fit):
-    every = fit.topic_shares()
+    every = fit.documents.shares()
     for topic in fit.topics(1)["topic"]:
-        found = fit.top_documents(topic, 4)
+        found = fit.documents.top(topic, 4)
         own = every[every["topic"] == topic].sort_values("share", ascending=False, kind="stable").head(4)
         assert found["document"].tolist() == own["document"].tolist()
         assert found["rank"].tolist() == [1, 2, 3, 4]
@@ -119,13 +119,13 @@ def test_top_documents_are_those_with_the_largest_shares(fit):
 
 
 def test_similar_documents_overlap_most_in_every_draw(fit):
-    found = fit.similar_documents("doc 3", 8)
+    found = fit.documents.similar("doc 3", 8)
     own = shares_of(fit, 3)[1]
     for row in found.itertuples():
         check(row, np.minimum(own, shares_of(fit, TITLES.index(row.document))[1]).sum(axis=1), "overlap")
     assert found["overlap"].is_monotonic_decreasing
     assert sorted(found["document"]) == sorted(set(TITLES) - {"doc 3"})
-    assert fit.similar_documents(3, 2)["document"].tolist() == found["document"].tolist()[:2]
+    assert fit.documents.similar(3, 2)["document"].tolist() == found["document"].tolist()[:2]
 
 
 def test_a_label_that_several_documents_have_is_refused_and_their_numbers_are_not():
@@ -133,23 +133,23 @@ def test_a_label_that_several_documents_have_is_refused_and_their_numbers_are_no
     data = cv.PrivatizedCounts(np.arange(12).reshape(4, 3), 0.3, row_labels=titles)
     fit = cv.TopicModel(2, **QUICK).fit(data)
     with pytest.raises(ValueError, match="document must name one, got 'two', the label of 2"):
-        fit.topic_shares(["one", "two"])
-    assert fit.topic_shares([2])["document"].tolist() == ["two"] * len(fit.topic_shares(["one"]))
-    assert fit.similar_documents("three", 3)["document"].tolist().count("two") == 2
+        fit.documents.shares(["one", "two"])
+    assert fit.documents.shares([2])["document"].tolist() == ["two"] * len(fit.documents.shares(["one"]))
+    assert fit.documents.similar("three", 3)["document"].tolist().count("two") == 2
 
 
 def test_words_of_a_document_are_of_all_topics(fit):
-    found = fit.document_words("doc 4", SIZE[1])
+    found = fit.documents.words("doc 4", SIZE[1])
     words = np.array([counts[4].sum(axis=0) / counts[4].sum() for _, counts in counts_of(fit)])
     for row in found.itertuples():
         check(row, words[:, WORDS.index(row.word)], "probability")
     assert found["rank"].tolist() == list(range(1, SIZE[1] + 1))
     assert found["probability"].is_monotonic_decreasing
-    pd.testing.assert_frame_equal(fit.document_words(4, 2), found.head(2))
+    pd.testing.assert_frame_equal(fit.documents.words(4, 2), found.head(2))
 
 
 def test_a_word_is_found_in_every_topic(fit):
-    found, listed = fit.find_word("w4"), fit.topics(SIZE[1])
+    found, listed = fit.documents.find_word("w4"), fit.topics(SIZE[1])
     values = {}
     for numbers, counts in counts_of(fit):
         for number, share in zip(numbers, counts[:, :, 4].sum(axis=0) / counts[:, :, 4].sum(), strict=True):
@@ -164,7 +164,7 @@ def test_a_word_is_found_in_every_topic(fit):
 
 
 def test_correlations_against_numpy(fit):
-    found = fit.topic_correlations()
+    found = fit.documents.correlations()
     values = {}
     for numbers, counts in counts_of(fit):
         shares = counts.sum(axis=2) / counts.sum(axis=(1, 2))[:, None]
@@ -180,16 +180,19 @@ def test_correlations_against_numpy(fit):
 def test_what_is_not_there_is_refused_with_what_is_near(planted):
     for call, message in (
         (
-            lambda: planted.find_word("w44"),
+            lambda: planted.documents.find_word("w44"),
             r"word must be a label of the fit or its number, got 'w44'; near it: w4",
         ),
-        (lambda: planted.similar_documents(9), "document must be a number from 0 to 8 or a label, got 9"),
-        (lambda: planted.topic_shares(["no such"]), "document must be a label"),
-        (lambda: planted.top_documents(4), r"topic must be one of \[0, 1, 2, 3\], got 4"),
-        (lambda: planted.top_documents(0, 0), "n must be"),
-        (lambda: planted.document_words("doc 4", 0), "n must be"),
-        (lambda: planted.topic_correlations(1.0), "interval must be"),
-        (lambda: planted.topic_shares([True]), "document must be a number from 0 to 8 or a label, got True"),
+        (lambda: planted.documents.similar(9), "document must be a number from 0 to 8 or a label, got 9"),
+        (lambda: planted.documents.shares(["no such"]), "document must be a label"),
+        (lambda: planted.documents.top(4), r"topic must be one of \[0, 1, 2, 3\], got 4"),
+        (lambda: planted.documents.top(0, 0), "n must be"),
+        (lambda: planted.documents.words("doc 4", 0), "n must be"),
+        (lambda: planted.documents.correlations(1.0), "interval must be"),
+        (
+            lambda: planted.documents.shares([True]),
+            "document must be a number from 0 to 8 or a label, got True",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             call()
@@ -198,13 +201,13 @@ def test_what_is_not_there_is_refused_with_what_is_near(planted):
 @pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
 def test_one_chain_and_a_point_have_tables_without_support(planted):
     data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(2.0, SIZE), 0.3)
-    point = cv.TopicModel(2, method="em", max_iter=3, seed=1, threads=1, progress=False).fit(data)
-    shares = point.topic_shares()
+    point = cv.TopicModel(2, method=cv.EM(max_iter=3), seed=1, threads=1, progress=False).fit(data)
+    shares = point.documents.shares()
     assert shares.columns.tolist() == ["document", "topic", "support", "share"]
     assert shares["support"].isna().all()
     np.testing.assert_allclose(shares.groupby("document")["share"].sum(), 1.0, rtol=1e-6)
     assert shares["document"].tolist() == np.repeat(np.arange(SIZE[0]), 2).tolist()
-    assert len(point.find_word(3)) == 2
+    assert len(point.documents.find_word(3)) == 2
 
 
 def test_numbers_that_are_labels_are_labels():
@@ -213,17 +216,17 @@ def test_numbers_that_are_labels_are_labels():
         counts, row_labels=[str(i) for i in range(1, 6)], column_labels=["1", "a", "b", "c"]
     )
     fit = cv.TopicModel(2, draws=4, tune=4, chains=1, seed=1, threads=1, progress=False).fit(data)
-    assert set(fit.topic_shares([5, "1"])["document"]) == {"5", "1"}
-    assert fit.find_word(1)["word"].tolist() == ["1", "1"]
-    assert fit.find_word(2)["word"].tolist() == ["b", "b"]
+    assert set(fit.documents.shares([5, "1"])["document"]) == {"5", "1"}
+    assert fit.documents.find_word(1)["word"].tolist() == ["1", "1"]
+    assert fit.documents.find_word(2)["word"].tolist() == ["b", "b"]
     with pytest.raises(ValueError, match="document must be a label where all of these are numbers, got 0"):
-        fit.topic_shares([0])
+        fit.documents.shares([0])
 
 
 @pytest.mark.parametrize("documents", ["doc 3", 3])
 def test_documents_are_a_sequence(planted, documents):
     with pytest.raises(TypeError, match="documents must be a sequence of labels or numbers"):
-        planted.topic_shares(documents)
+        planted.documents.shares(documents)
 
 
 def test_shares_that_do_not_vary_are_not_correlated():

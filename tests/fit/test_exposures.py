@@ -8,6 +8,7 @@ from scipy import stats
 
 import countveil as cv
 from countveil.fit.component_tables import component_counts
+from countveil.fit.results import check_file
 from countveil.inference.predict import log_predictive
 from countveil.privacy.mechanisms import Suppression
 from countveil.selection import hold_out
@@ -41,13 +42,13 @@ def fitted():
 
 def rates_of(fit, exposure):
     """(draws, D, V) of counts."""
-    return np.array([exposure * (theta @ phi.T) for theta, phi in fit.matrix_draws()])
+    return np.array([exposure * (theta @ phi.T) for theta, phi in fit._reader.matrix_draws()])
 
 
 def test_rates_and_totals_are_of_counts(fitted):
     fit, _, exposure, _, _, mask = fitted
     rates = rates_of(fit, exposure)
-    np.testing.assert_array_equal(fit.exposure_matrix, exposure)
+    np.testing.assert_array_equal(fit._reader.exposure_matrix, exposure)
     np.testing.assert_allclose(fit.rate(), rates.mean(axis=0), rtol=1e-6)
     totals = fit.posterior["sample_stats"]["total_rate"].to_numpy().ravel()
     np.testing.assert_allclose(totals, rates.sum(axis=(1, 2)), rtol=1e-5)
@@ -68,9 +69,9 @@ def test_laws_of_counts_are_those_at_their_exposures(fitted):
         found["median"], np.argmax(np.cumsum(given, axis=-1) >= 0.5 - 1e-12, axis=-1)
     )
     np.testing.assert_allclose(fit.count_intervals()["mean"], rates.mean(axis=0), rtol=1e-4)
-    _, at = fit.count_probabilities(counts, data)
+    _, at = fit._count_probabilities(counts, data)
     np.testing.assert_allclose(at, np.take_along_axis(given, counts[..., None], -1).ravel(), atol=1e-9)
-    scores, _ = fit.log_probabilities(counts)
+    scores, _ = fit._log_probabilities(counts)
     own = np.take_along_axis(mass, np.broadcast_to(counts, (len(rates), *SHAPE))[..., None], -1)[..., 0]
     np.testing.assert_allclose(scores, np.log(own.mean(axis=0)).ravel(), rtol=1e-6)
 
@@ -91,7 +92,7 @@ def test_scores_of_reports_are_those_at_their_exposures(fitted):
         np.log(chance[:, ~mask]).sum(axis=1), abs=1e-3
     )
     np.testing.assert_allclose(fit.log_predictive(data), log_predictive(scores), rtol=1e-12)
-    _, at = fit.report_probabilities(data)
+    _, at = fit._report_probabilities(data)
     np.testing.assert_allclose(at, chance[:, ~mask].mean(axis=0), atol=1e-6)
 
 
@@ -135,13 +136,13 @@ def test_a_file_of_a_fit_keeps_them(fitted, tmp_path):
     fit, _, exposure, data, *_ = fitted
     fit.save(tmp_path / "f.nc")
     found = cv.TopicModel.load(tmp_path / "f.nc")
-    np.testing.assert_array_equal(found.exposure_matrix, exposure)
+    np.testing.assert_array_equal(found._reader.exposure_matrix, exposure)
     np.testing.assert_array_equal(found.rate(), fit.rate())
     np.testing.assert_array_equal(found.log_predictive(data), fit.log_predictive(data))
     tree = fit.posterior.copy(deep=True)
     tree["constant_data"]["exposure"] = -tree["constant_data"]["exposure"]
     with pytest.raises(ValueError, match="must hold positive finite exposures"):
-        fit._check_file(tree)
+        check_file(fit, tree)
 
 
 def test_data_that_come_later_need_none_or_the_same(fitted):
@@ -157,7 +158,7 @@ def test_data_that_come_later_need_none_or_the_same(fitted):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         without = cv.TopicModel(2, likelihood="poisson", **OPTIONS).fit(plain)
-    assert without.exposure_matrix is None
+    assert without._reader.exposure_matrix is None
     with pytest.raises(
         ValueError, match="X must have no exposure by cell, because the fitted data have none"
     ):
@@ -251,11 +252,11 @@ def test_components_are_of_counts(fitted):
     tree, model, layout = fit._fitted()
     counts = component_counts(tree, model, layout, "k")[: len(theta)]
     np.testing.assert_allclose(counts, each.sum(axis=(2, 3)), rtol=1e-5)
-    along = fit._shares("word").transpose("chain", "draw", "topic", "word").to_numpy()[0]
+    along = fit._reader.shares("word").transpose("chain", "draw", "topic", "word").to_numpy()[0]
     expected = each.sum(axis=2)
     np.testing.assert_allclose(along, expected / expected.sum(axis=2, keepdims=True), rtol=1e-4)
-    sizes = fit.prevalences()["prevalence"].to_numpy()
+    sizes = fit.parts.prevalences()["prevalence"].to_numpy()
     assert sizes.sum() == pytest.approx(1.0, abs=0.05)
-    words = fit.document_words(0, n=5).set_index("word")["probability"].sort_index()
+    words = fit.documents.words(0, n=5).set_index("word")["probability"].sort_index()
     own = rates_of(fit, exposure)[:, 0]
     np.testing.assert_allclose(words, (own / own.sum(axis=1, keepdims=True)).mean(axis=0), rtol=1e-5)

@@ -11,11 +11,14 @@ import countveil as cv
 from countveil import fit as models
 from countveil import plotting
 from countveil.fit.base import FactorizationEstimator
-from countveil.fit.effects import HasEffects
-from countveil.fit.topics import HasPrevalenceOverTime
+from countveil.fit.documents import Documents
+from countveil.fit.effects import Effects
+from countveil.fit.parts import Parts
+from countveil.fit.reading import why_none
 from countveil.inference.methods import METHODS
 from countveil.report import render
 from tests.chronicle import Chronicle
+from tests.joint import method_with
 
 pytestmark = pytest.mark.long
 
@@ -40,7 +43,7 @@ CASES = [
     for model, build in MODELS.items()
     for method, record in METHODS.items()
     for kind in ("private", "exact", "naive")
-    if build().rows_are_new_data or not record.batches
+    if build()._rows_are_new_data or not record.batches
     if build().likelihood in (None, *record.likelihoods)
     if model != "dynamic" or record.samples
     # whether there are intervals goes by the method and the kind, and which tables there are by the model
@@ -77,30 +80,38 @@ def fits():
     return fit
 
 
+def methods_of(kind):
+    """The public methods of a class, by name."""
+    return [each for each in inspect.getmembers(kind, inspect.isfunction) if not each[0].startswith("_")]
+
+
 def returns_a_table(method):
     """Whether a method says that it returns a table."""
     return inspect.signature(method).return_annotation in (pd.DataFrame, "pd.DataFrame")
 
 
 def tables_of(fit, **more):
-    """What every public method of a fit that returns a table gives, for every axis that it can be asked about."""
+    """What every public method of a fit that returns a table gives, for every axis that it can be asked about.
+
+    Effects are of fits with covariates or dates, for which tests/fit/test_effects.py and test_topics.py ask.
+    """
     found = {}
-    for name, method in inspect.getmembers(type(fit), inspect.isfunction):
-        if name.startswith("_") or not returns_a_table(method):
+    owners = [fit, fit.parts, *([fit.documents] if hasattr(fit, "documents") else [])]
+    asking = [(owner, *each) for owner in owners for each in methods_of(type(owner))]
+    for owner, name, method in asking:
+        if not returns_a_table(method):
             continue
         if name == "dispersions" and fit.model_.likelihood.name == "poisson":
             continue
         if name == "seasons" and fit.season_ is None:
             continue
-        if name in ("to_frame", "counts_table"):  # of the tables of the others; of data: test_counts_table.py
+        if name == "counts_table":  # of data: test_counts_table.py
             continue
-        if name in {**vars(HasEffects), **vars(HasPrevalenceOverTime)}:  # of fits with covariates or dates
-            continue  # for which tests/fit/test_effects.py and test_topics.py ask
         asked = inspect.signature(method).parameters
         axis = next((each for each in ("axis", "mode") if each in asked), None)
         given = {key: value for key, value in (ASKED | more).items() if key in asked}
-        for value in fit.axes if axis == "mode" else fit.member_axes:
-            found[name, value] = method(fit, **({axis: value} if axis else {}), **given)
+        for value in fit._reader.axes if axis == "mode" else fit._reader.member_axes:
+            found[name, value] = method(owner, **({axis: value} if axis else {}), **given)
     return found
 
 
@@ -108,8 +119,8 @@ def test_every_method_with_an_interval_is_a_table_that_can_leave_it_out():
     kinds = {each for each in vars(models).values() if inspect.isclass(each)}
     kinds = {each for each in kinds if issubclass(each, FactorizationEstimator)}
     assert len(kinds) >= 4
-    for kind in kinds:
-        for name, method in inspect.getmembers(kind, inspect.isfunction):
+    for kind in kinds | {Parts, Documents, Effects}:
+        for name, method in methods_of(kind):
             if "interval" in inspect.signature(method).parameters:
                 assert returns_a_table(method) or name == "count_intervals", name  # an array for each
                 assert inspect.signature(method).parameters["uncalibrated"].default is False, name
@@ -127,7 +138,7 @@ def test_tables_have_intervals_only_where_they_are_calibrated(fits, model, metho
         made.save(tmp_path / "fit.nc")
         fits_of_it.append(cv.TopicModel.load(tmp_path / "fit.nc"))
     for fit in fits_of_it:
-        assert bool(fit.why_no_intervals) is not calibrated
+        assert bool(fit._reader.why_no_intervals) is not calibrated
         plain, asked = tables_of(fit), tables_of(fit, uncalibrated=True)
         assert len(plain) >= 3
         for name, table in plain.items():
@@ -167,7 +178,7 @@ def test_figures_and_pages_say_why_they_have_none(fits, method, kind, why):
 def test_a_method_that_is_not_known_has_no_intervals(fits):
     fit = fits("topics", "gibbs", "private")
     facts = dict(fit.posterior.attrs) | {"method": "of another library"}
-    assert models.reading.why_none(facts) == "those of method 'of another library' are not calibrated"
+    assert why_none(facts) == "those of method 'of another library' are not calibrated"
 
 
 def coverage(method, kind, alpha, runs):
@@ -179,11 +190,16 @@ def coverage(method, kind, alpha, runs):
         noise = rng.geometric(1 - alpha, mu.shape) - rng.geometric(1 - alpha, mu.shape)
         reports = rng.poisson(mu) + noise
         data = cv.NaiveCounts(reports) if kind == "naive" else cv.PrivatizedCounts(reports, alpha)
-        lengths = (
-            {"tune": 100, "draws": 150, "thin": 3, "chains": 1} if METHODS[method].samples else {"draws": 400}
-        )
+        lengths = {"tune": 100, "draws": 150, "chains": 1} if METHODS[method].samples else {"draws": 400}
         model = cv.TopicModel(
-            2, method=method, prior_shape=0.5, prior_rate=1.0, seed=run, threads=1, progress=False, **lengths
+            2,
+            method=method_with(method, thin=3),
+            prior_shape=0.5,
+            prior_rate=1.0,
+            seed=run,
+            threads=1,
+            progress=False,
+            **lengths,
         )
         draws = model.fit(data).posterior["posterior"]
         rates = np.einsum("csdk,cskv->csdv", draws["theta"].to_numpy(), draws["phi"].to_numpy())

@@ -10,10 +10,11 @@ import xarray as xr
 from sklearn.base import clone
 
 import countveil as cv
+from countveil.fit.known_topics import WEIGHT
 from countveil.fit.parts import n_anchored_alike
 from countveil.inference.methods import METHODS
 from countveil.models.priors import GammaPrior, LearnedShapePrior, RegressionPrior, SeededPrior
-from tests.joint import planted
+from tests.joint import method_with, planted
 
 QUICK = {"draws": 30, "tune": 30, "chains": 2, "seed": 1, "threads": 1, "progress": False}
 SHORT = QUICK | {"draws": 3, "tune": 3}
@@ -43,12 +44,12 @@ def test_topics_stay_and_their_amounts_are_found(fit):
     phi = fit.posterior["posterior"]["phi"].to_numpy()
     np.testing.assert_allclose(phi, np.broadcast_to(TOPICS, phi.shape), rtol=1e-5, atol=1e-30)
     np.testing.assert_allclose(fit.components_, TOPICS, atol=1e-6)
-    found = fit.topic_shares().pivot(index="document", columns="topic", values="share").loc[ROWS]
+    found = fit.documents.shares().pivot(index="document", columns="topic", values="share").loc[ROWS]
     amounts = MU @ np.linalg.pinv(TOPICS)
     known = amounts / amounts.sum(axis=1, keepdims=True)
     many = MU.sum(axis=1) > 20.0
     assert np.abs(found.to_numpy() - known)[many].mean() < 0.05
-    assert fit.names_of() == {0: "war", 1: "peace", 2: "trade"}
+    assert fit._reader.names_of() == {0: "war", 1: "peace", 2: "trade"}
     assert set(fit.topics(1)["support"]) == {1.0}
 
 
@@ -76,11 +77,11 @@ def test_amounts_are_expected_to_be_counts_of_words(fit):
     prior = priors_of(found)["theta"]
     assert isinstance(prior, RegressionPrior)
     assert 0.7 < prior.mean / mean < 1.4
-    assert found.effects()["name"].tolist() == ["war", "peace", "trade"]
+    assert found.effects.table()["name"].tolist() == ["war", "peace", "trade"]
 
 
 def test_topics_of_another_fit_go_by_words_and_keep_their_names(fit):
-    first = cv.TopicModel(3, **SHORT).fit(data()).relabel({1: "trade"})
+    first = cv.TopicModel(3, **SHORT).fit(data()).parts.relabel({1: "trade"})
     words = WORDS[::-1][:25]
     some = cv.PrivatizedCounts(
         pd.DataFrame(REPORTS[:, ::-1][:, :25], index=ROWS, columns=words), alpha=np.exp(-1.0)
@@ -91,9 +92,9 @@ def test_topics_of_another_fit_go_by_words_and_keep_their_names(fit):
         second.components_, wanted / wanted.sum(axis=1, keepdims=True), rtol=1e-4, atol=1e-9
     )
     np.testing.assert_allclose(second.posterior["posterior"]["phi"].sum("word"), 1.0, rtol=1e-5)
-    assert second.names_of() == {1: "trade"}
+    assert second._reader.names_of() == {1: "trade"}
     assert clone(second).known_topics is first
-    assert clone(second).fit(some).names_of() == {1: "trade"}
+    assert clone(second).fit(some)._reader.names_of() == {1: "trade"}
     assert second.transform(some).shape == (60, 3)
 
 
@@ -104,7 +105,7 @@ def test_a_fit_comes_back_from_its_file(fit, tmp_path):
     pd.testing.assert_frame_equal(found.topics(3), fit.topics(3))
     found.save(tmp_path / "again.nc")
     again = cv.TopicModel.load(tmp_path / "again.nc")
-    assert again.names_of() == fit.names_of()
+    assert again._reader.names_of() == fit._reader.names_of()
     np.testing.assert_array_equal(again.transform(data()), fit.transform(data()))
     for known in (None, {"names": [""] * 3, "words": WORDS, "shares": TOPICS[::-1].tolist()}):
         broken = clone(fit)
@@ -118,7 +119,7 @@ def test_a_fit_comes_back_from_its_file(fit, tmp_path):
 
 @pytest.mark.parametrize("method", ["augmented-gibbs", "cavi", "bessel-cavi", "em"])
 def test_other_methods_keep_them_too(method):
-    found = model(method=method, likelihood="poisson", max_iter=5, **SHORT).fit(data())
+    found = model(method=method_with(method, max_iter=5), likelihood="poisson", **SHORT).fit(data())
     np.testing.assert_allclose(found.components_, TOPICS, atol=1e-6)
 
 
@@ -202,13 +203,13 @@ def test_planted_topics_are_found_in_place_in_every_draw(seeded):
         np.testing.assert_array_equal(overlap.argmax(axis=-1), topic)
     others = np.minimum(phi.mean(axis=(0, 1))[3:, None], SEEDED_TOPICS).sum(axis=-1)
     assert set(others.argmax(axis=1)) == {1, 2}
-    sizes = seeded.prevalences()["prevalence"].to_numpy()
+    sizes = seeded.parts.prevalences()["prevalence"].to_numpy()
     assert sizes[3] >= sizes[4]  # the others still go by size
 
 
 @pytest.mark.long
 def test_topics_have_the_names_and_the_order_of_their_seeds(seeded):
-    assert seeded.names_of() == {0: "war", 1: "peace", 2: "trade"}
+    assert seeded._reader.names_of() == {0: "war", 1: "peace", 2: "trade"}
     table = seeded.top_words(3)
     assert table.drop_duplicates("topic")["name"].tolist() == ["war", "peace", "trade", "", ""]
     for k, words in enumerate(SEEDS.values()):
@@ -217,7 +218,7 @@ def test_topics_have_the_names_and_the_order_of_their_seeds(seeded):
     supported = seeded.topics(1)
     assert supported[supported["topic"] < 3]["support"].tolist() == [1.0] * 3
     other = clone(seeded).set_params(**SEEDED_SHORT).fit(seeded_data())
-    assert other.relabel({0: "fight", 4: "rest"}).names_of() == {
+    assert other.parts.relabel({0: "fight", 4: "rest"})._reader.names_of() == {
         0: "fight",
         1: "peace",
         2: "trade",
@@ -247,7 +248,7 @@ def test_a_fit_with_seeds_comes_back_from_its_file(seeded, tmp_path):
     assert list(found.seeds) == list(SEEDS)
     pd.testing.assert_frame_equal(found.topics(4), seeded.topics(4))
     found.save(tmp_path / "again.nc")
-    assert cv.TopicModel.load(tmp_path / "again.nc").names_of() == seeded.names_of()
+    assert cv.TopicModel.load(tmp_path / "again.nc")._reader.names_of() == seeded._reader.names_of()
     shares = found.transform(seeded_data())
     np.testing.assert_array_equal(shares, seeded.transform(seeded_data()))
     assert shares.shape == (80, 5)
@@ -294,15 +295,18 @@ def test_seeds_go_with_covariates_bursts_methods_and_starts(seeded):
     frame = pd.DataFrame({"party": ["a", "b"] * 40}, index=SEEDED_ROWS)
     found = seeded_model(prevalence="~ party", **SEEDED_SHORT).fit(seeded_data(), covariates=frame)
     assert {type(prior) for prior in prior_of(found).values()} == {RegressionPrior, SeededPrior}
-    assert found.effects()["name"].tolist()[:3] == ["war", "peace", "trade"]
+    assert found.effects.table()["name"].tolist()[:3] == ["war", "peace", "trade"]
     for changed in (
         {"method": "augmented-gibbs"},
         {"likelihood": "poisson"},
-        {"moves": 0},
+        {"method": cv.Gibbs(moves=0)},
         {"start": seeded},
         {"start": "em"},
     ):
-        assert seeded_model(**SEEDED_SHORT | changed).fit(seeded_data()).names_of() == seeded.names_of()
+        assert (
+            seeded_model(**SEEDED_SHORT | changed).fit(seeded_data())._reader.names_of()
+            == seeded._reader.names_of()
+        )
 
 
 @pytest.mark.long
@@ -313,7 +317,7 @@ def test_as_many_topics_are_chosen_as_have_seeds_or_more():
         cv.PrivatizedCounts(small, alpha=np.exp(-1.0))
     )
     assert set(chosen.selection_.table["n_topics"]) == {7, 10}
-    assert list(chosen.names_of().values()) == list(seeds)
+    assert list(chosen._reader.names_of().values()) == list(seeds)
 
 
 @pytest.mark.long
@@ -363,12 +367,32 @@ def test_other_methods_refuse_seeds(method):
         ({}, "seeds must be None or a mapping"), (["tax"], "seeds must be None or a mapping"),
         ({"war": "gun"}, "seeds of 'war' must be a list of words"), ({"war": []}, "seeds of 'war' must be a list"),
         ({"war": [3]}, "seeds of 'war' must be a list"), ({3: ["gun"]}, "names must be lines of"),
+        ({"war": {}}, "seeds of 'war' must be a list"), ({"war": {3: 1.0}}, "seeds of 'war' must be a list"),
+        ({"war": {"w1": 0}}, "weight of 'w1' in seeds of 'war' must be a positive number, got 0"),
         ({" war": ["gun"]}, "names must be lines of"), ({"war": ["w1", "w1"]}, "every word once, got 'w1' twice"),
     ],
 )  # fmt: skip
 def test_what_seeds_may_be(seeds, said):
     with pytest.raises(ValueError, match=said):
         cv.TopicModel(3, seeds=seeds, **SEEDED_SHORT).fit(seeded_data())
+
+
+def test_every_seeded_word_has_its_weight(tmp_path):
+    war, peace = own_words(3), own_words(0)
+    seeds = {"war": {war[0]: 20.0, war[1]: 1, "absent": 3.0}, "peace": peace}
+    with pytest.warns(UserWarning, match="seeds that the data do not have are left out: 'absent'"):
+        found = cv.TopicModel(3, seeds=seeds, **SEEDED_SHORT).fit(seeded_data())
+    assert found.seeds_ == {"war": war[:2], "peace": peace}
+    added = prior_of(found)["phi"].added
+    places = [SEEDED_WORDS.index(word) for word in (*war[:2], *peace)]
+    assert added[places, [0, 0, *[1] * len(peace)]].tolist() == [20.0, 1.0, *[WEIGHT] * len(peace)]
+    assert added.sum() == 21.0 + WEIGHT * len(peace)
+    found.save(tmp_path / "fit.nc")
+    again = cv.TopicModel.load(tmp_path / "fit.nc")
+    assert again.seeds == seeds
+    np.testing.assert_array_equal(prior_of(again)["phi"].added, added)
+    with pytest.raises(TypeError, match=r"^seed_weight is now in seeds: seeds=\{'economy': \{'tax'"):
+        cv.TopicModel(3, seeds={"war": war}, seed_weight=2.0)
 
 
 @pytest.mark.long
@@ -392,7 +416,7 @@ def test_seeds_go_with_exact_totals():
         hidden, cv.mechanisms.Suppression(5, shows_zero=True), totals=[(0, counts.sum(axis=0))]
     )
     found = cv.TopicModel(3, seeds={"war": ["w1"], "peace": ["w2"]}, **SEEDED_SHORT).fit(table)
-    assert found.names_of() == {0: "war", 1: "peace"}
+    assert found._reader.names_of() == {0: "war", 1: "peace"}
     for drawn in found.predict_counts(2, np.random.default_rng(1)):
         assert drawn.shape == counts.shape
 

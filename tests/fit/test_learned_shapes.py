@@ -7,6 +7,7 @@ import countveil as cv
 from countveil.fit.projection import row_priors
 from countveil.inference.methods import METHODS
 from countveil.models.priors import GammaPrior, LearnedShapePrior
+from tests.joint import method_with
 
 QUICK = {"draws": 20, "tune": 22, "chains": 2, "seed": 1, "threads": 1, "progress": False}
 COUNTS = np.random.default_rng(1).poisson(np.random.default_rng(2).gamma(0.4, 3.0, (14, 9)))
@@ -32,7 +33,7 @@ def test_samplers_learn_shapes_and_other_methods_keep_the_usual_one(release):
     assert ABLE == ["gibbs", "augmented-gibbs"]
     for method in METHODS:
         model = cv.TopicModel(
-            2, method=method, likelihood="poisson", max_iter=3, **QUICK | {"draws": 2, "tune": 1}
+            2, method=method_with(method, max_iter=3), likelihood="poisson", **QUICK | {"draws": 2, "tune": 1}
         )
         kinds = {type(prior) for prior in priors_of(model.fit(release)).values()}
         assert kinds == {LearnedShapePrior if method in ABLE else GammaPrior}

@@ -43,17 +43,19 @@ def test_predictions_are_tables_that_the_network_could_have(directed, self_loops
         assert table[whole].any()
         assert directed or (table == table.T).all()
     again = cv.PrivatizedCounts(fit.predict_counts(1, rng).to_numpy()[0], ALPHA)
-    assert fit.observe(again).n_masked == fit.observe(reports).n_masked
+    assert fit._observed(again).n_masked == fit._observed(reports).n_masked
 
 
 @pytest.mark.parametrize(("directed", "self_loops"), [(True, False), (False, False), (False, True)])
 def test_scores_are_of_each_count_once(directed, self_loops):
     fit, true, reports, cells = network(directed, self_loops)
     rows, columns = np.nonzero(cells)
-    below, at = fit.count_probabilities(true, reports)
+    below, at = fit._count_probabilities(true, reports)
     assert below.shape == at.shape == rows.shape
     means = np.zeros(rows.size)
-    for (theta, phi), parameters in zip(fit.matrix_draws(), fit.parameter_draws(), strict=True):
+    for (theta, phi), parameters in zip(
+        fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=True
+    ):
         bursts, p = (theta @ phi.T)[rows, columns], np.broadcast_to(parameters[0], ACTORS)[columns]
         means += stats.nbinom.pmf(true[rows, columns], bursts / -np.log1p(-p), 1.0 - p)
     score = evaluation.predictive_log_score(true, fit)
@@ -72,7 +74,7 @@ def test_both_sides_of_an_undirected_network_must_say_the_same():
     wrong = true.copy()
     wrong[4, 1] += 1
     with pytest.raises(ValueError, match="counts of an undirected network must be the same on both sides"):
-        fit.count_probabilities(wrong)
+        fit._count_probabilities(wrong)
 
 
 def test_entries_with_themselves_are_left_out_of_every_slice():
@@ -82,4 +84,4 @@ def test_entries_with_themselves_are_left_out_of_every_slice():
     fit = model.fit(cv.PrivatizedCounts(counts, ALPHA))
     drawn = fit.predict_counts(2, np.random.default_rng(6)).to_numpy()
     assert not np.einsum("niik->nik", drawn).any()
-    assert fit.count_probabilities(counts)[0].size == 3 * ACTORS * (ACTORS - 1)
+    assert fit._count_probabilities(counts)[0].size == 3 * ACTORS * (ACTORS - 1)

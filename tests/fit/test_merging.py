@@ -9,6 +9,7 @@ import pytest
 import countveil as cv
 from countveil.fit import merging
 from countveil.fit.effects import table_of
+from countveil.fit.reading import FitReader
 from countveil.inference.matching import Matched, keep_weights
 from countveil.report import naive
 from countveil.report.browse.gathered import gathered
@@ -55,7 +56,7 @@ def fit():
 
 def counts_of(fit, numbers):
     """(S, D, V) expected counts of some topics together, and of all (S, D), in the chains that have all of them."""
-    found, parts, totals = fit._found("k"), [], []
+    found, parts, totals = fit._reader.unmerged("k"), [], []
     draws = fit.posterior["posterior"]
     for c in range(3):
         own = [dict(zip(found[n].chains, found[n].components, strict=True)).get(c) for n in numbers]
@@ -70,64 +71,64 @@ def counts_of(fit, numbers):
 def test_pages_lists_and_commands_say_what_counts_as_one(fit, tmp_path):
     plain_page, said = render(fit), "Topics 0, 1 and 3 count as topic 0."
     assert "count as topic" not in plain_page + str(checklist_of(fit))
-    fit.merge([3, 0]).merge([0, 1]).save(tmp_path / "fit.nc")
+    fit.parts.merge([3, 0]).merge([0, 1]).save(tmp_path / "fit.nc")
     assert said in render(fit)
     assert said in str(checklist_of(fit))
     assert gathered([fit], ["a"], 3, "hidden")["fits"][0]["merged"] == said
     assert said in run("show", tmp_path / "fit.nc").stdout
     assert json.loads(run("show", tmp_path / "fit.nc", "--json").stdout)["merged"] == [[0, 1, 3]]
-    assert merging.merged_in_words(fit.unmerge()) == ""
+    assert merging.merged_in_words(fit.parts.unmerge()) == ""
 
 
 def test_merged_topics_are_sums_in_every_table(fit):
     before, (counts, totals) = fit.topics(12), counts_of(fit, [0, 1])
-    assert fit.merge([1, 0]) is fit
-    assert fit.merged() == [[0, 1]]
+    assert fit.parts.merge([1, 0]) is fit
+    assert fit.parts.merged() == [[0, 1]]
     table = fit.topics(12)
     assert set(table["topic"]) == set(before["topic"]) - {1}
     own = table[table["topic"] == 0].set_index("word")
     words = counts.sum(axis=1) / counts.sum(axis=(1, 2))[:, None]
     np.testing.assert_allclose(own.loc[WORDS, "probability"], words.mean(axis=0), rtol=1e-5)
     np.testing.assert_allclose(own.loc[WORDS, "lower"], np.quantile(words, 0.05, axis=0), rtol=1e-5)
-    shares = fit.topic_shares().set_index(["topic", "document"])["share"]
+    shares = fit.documents.shares().set_index(["topic", "document"])["share"]
     assert set(shares.index.get_level_values("topic")) == set(table["topic"])
     assert shares[0, 4] == pytest.approx((counts[:, 4].sum(axis=1) / totals[:, 4]).mean(), rel=1e-5)
-    assert fit.prevalences()["topic"].tolist() == [0, 2, 3]
-    assert fit.top_documents(0, 2)["rank"].tolist() == [1, 2]
+    assert fit.parts.prevalences()["topic"].tolist() == [0, 2, 3]
+    assert fit.documents.top(0, 2)["rank"].tolist() == [1, 2]
     with pytest.raises(ValueError, match="topic must be one of"):
-        fit.top_documents(1)
-    assert set(fit.topic_correlations()["other"]) | set(fit.topic_correlations()["topic"]) == set(
+        fit.documents.top(1)
+    assert set(fit.documents.correlations()["other"]) | set(fit.documents.correlations()["topic"]) == set(
         table["topic"]
     )
-    assert set(fit.unmerge().topics(3)["topic"]) == set(before["topic"])
+    assert set(fit.parts.unmerge().topics(3)["topic"]) == set(before["topic"])
 
 
 def test_support_is_that_of_the_chains_that_have_all_of_them(fit):
-    support = fit.support().set_index("component")["support"]
+    support = fit.parts.support().set_index("component")["support"]
     (rare,) = (n for n in range(4) if support[n] < 0.7)
     common = next(n for n in range(4) if support[n] == 1.0)
-    fit.merge([common, rare])
-    merged = fit.support().set_index("component")["support"]
+    fit.parts.merge([common, rare])
+    merged = fit.parts.support().set_index("component")["support"]
     assert merged[min(common, rare)] == pytest.approx(support[rare])
 
 
 def test_topics_that_no_chain_has_together_are_refused(fit):
-    found = fit._found("k")
+    found = fit._reader.unmerged("k")
     own = [n for n, one in enumerate(found) if one.chains.tolist() == [2]]
     other = [n for n, one in enumerate(found) if 2 not in one.chains]
     with pytest.raises(ValueError, match="topics that a chain has together, got"):
-        fit.merge([own[0], other[0]])
-    assert fit.merged() == []
+        fit.parts.merge([own[0], other[0]])
+    assert fit.parts.merged() == []
 
 
 def test_topics_of_a_chain_without_weight_are_not_merged(fit):
     """They would be in no table, since no draws of that chain are."""
     keep_weights(fit.posterior, np.array([0.5, 0.5, 0.0]))
-    found, n_all = fit._found("k"), len(fit.topics(3)["topic"].unique())
+    found, n_all = fit._reader.unmerged("k"), len(fit.topics(3)["topic"].unique())
     (own,) = (n for n, one in enumerate(found) if one.chains.tolist() == [2])
     common = next(n for n, one in enumerate(found) if set(one.chains.tolist()) == {0, 1, 2})
     with pytest.raises(ValueError, match="topics that a chain has together, got"):
-        fit.merge([common, own])
+        fit.parts.merge([common, own])
     assert len(fit.topics(3)["topic"].unique()) == n_all
 
 
@@ -143,19 +144,19 @@ def test_topics_of_a_chain_without_weight_are_not_merged(fit):
 )
 def test_what_cannot_be_merged_is_refused(fit, numbers, said):
     with pytest.raises(ValueError, match=said):
-        fit.merge(numbers)
-    assert fit.merged() == []
+        fit.parts.merge(numbers)
+    assert fit.parts.merged() == []
 
 
 def test_what_is_merged_comes_along_and_stays_in_the_file(fit, tmp_path):
-    fit.merge([0, 1]).merge([1, 2]).merge([0, 2])
-    assert fit.merged() == [[0, 1, 2]]
-    fit.relabel({0: "all else"}).save(tmp_path / "f.nc")
+    fit.parts.merge([0, 1]).parts.merge([1, 2]).parts.merge([0, 2])
+    assert fit.parts.merged() == [[0, 1, 2]]
+    fit.parts.relabel({0: "all else"}).save(tmp_path / "f.nc")
     again = cv.TopicModel.load(tmp_path / "f.nc")
     assert again.components_.shape == (4, 12)
-    assert again.merged() == [[0, 1, 2]]
+    assert again.parts.merged() == [[0, 1, 2]]
     pd.testing.assert_frame_equal(again.topics(3), fit.topics(3), rtol=1e-5)
-    tables = again.tables()
+    tables = again.tables
     assert all(set(table["topic"]) <= {0, 3, 4} for table in tables.values() if "topic" in table)
 
 
@@ -174,36 +175,45 @@ def test_files_that_state_other_sets_are_refused(fit, stated):
 def test_contrasts_of_merged_topics_are_sums_and_coefficients_are_left_out():
     fit = the_fit()
     try:
-        before = fit.contrast({"party": "R"}, {"party": "D"}).set_index("topic")["estimate"]
-        shares = fit.expected_prevalence(FRAME.iloc[:2]).groupby(["topic", "row"])["estimate"].sum()
-        fit.merge([0, 2])
-        after = fit.contrast({"party": "R"}, {"party": "D"}).set_index("topic")["estimate"]
+        before = fit.effects.contrast({"party": "R"}, {"party": "D"}).set_index("topic")["estimate"]
+        shares = fit.effects.prevalence(FRAME.iloc[:2]).groupby(["topic", "row"])["estimate"].sum()
+        fit.parts.merge([0, 2])
+        after = fit.effects.contrast({"party": "R"}, {"party": "D"}).set_index("topic")["estimate"]
         assert after.index.tolist() == [0, 1]
         assert after[0] == pytest.approx(before[0] + before[2])
         assert after[1] == pytest.approx(before[1])
-        found = fit.expected_prevalence(FRAME.iloc[:2]).groupby(["topic", "row"])["estimate"].sum()
+        found = fit.effects.prevalence(FRAME.iloc[:2]).groupby(["topic", "row"])["estimate"].sum()
         np.testing.assert_allclose(found[0], shares[0] + shares[2])
-        assert set(fit.effects()["topic"]) == {1}
+        assert set(fit.effects.table()["topic"]) == {1}
     finally:
-        fit.unmerge()
+        fit.parts.unmerge()
 
 
-def test_contrasts_leave_out_topics_of_chains_without_a_draw():
+def test_contrasts_leave_out_topics_of_chains_without_a_draw(monkeypatch):
     fit = the_fit()
     with_draws = [np.ones((3, 1, 3)), np.ones((0, 1, 3))]
-    fit._own = lambda group: [(0, Matched(np.array([0, 1]), np.zeros(2, int), 1.0)), (1, NOWHERE)]
-    try:
-        table = table_of(fit, with_draws, [""], "contrast", 0.9)
-    finally:
-        del fit._own
+    found = [(0, Matched(np.array([0, 1]), np.zeros(2, int), 1.0)), (1, NOWHERE)]
+    monkeypatch.setattr(FitReader, "numbered", lambda *_: found)
+    table = table_of(fit, with_draws, [""], "contrast", 0.9)
     assert table["topic"].tolist() == [0]
 
 
 def test_pages_and_figures_show_merged_topics(fit):
-    fit.merge([0, 1])
+    fit.parts.merge([0, 1])
     data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(2.0, SIZE), 0.3, column_labels=WORDS)
-    assert len(set(fit.topics(3)["topic"])) == len({card.number for card in cards(fit, fit.parts[0], 3)})
+    assert len(set(fit.topics(3)["topic"])) == len(
+        {card.number for card in cards(fit, fit._reader.kinds[0], 3)}
+    )
     other = cv.TopicModel(4, **QUICK).fit(data)
     (found,) = naive.compare(fit, other, data, 3).parts
     assert len(found.pairs) == 2  # those that do not count as one
     assert cv.plotting.topics(fit) is not None
+
+
+def test_only_topics_are_merged():
+    square = cv.PrivatizedCounts(np.random.default_rng(1).poisson(2.0, (6, 6)), 0.3)
+    blocks = cv.BlockModel(3, **QUICK).fit(square)
+    with pytest.raises(ValueError, match="merge goes with topics of TopicModel, got a fit of BlockModel"):
+        blocks.parts.merge([0, 1])
+    assert blocks.parts.merged() == []
+    assert blocks.parts.unmerge() is blocks

@@ -1,6 +1,7 @@
 """Names that an analyst gives to components."""
 
 import json
+from operator import attrgetter
 
 import matplotlib as mpl
 import numpy as np
@@ -25,14 +26,14 @@ QUICK = {"chains": 2, "draws": 8, "tune": 8, "seed": 1, "threads": 1, "progress"
 ASKED = {
     "topics": {},
     "top_words": {},
-    "prevalences": {},
-    "support": {},
-    "members": {"axis": "word"},
-    "supported": {"axis": "doc"},
-    "topic_shares": {},
-    "top_documents": {"topic": 0},
-    "find_word": {"word": 2},
-    "topic_correlations": {},
+    "parts.prevalences": {},
+    "parts.support": {},
+    "parts.members": {"axis": "word"},
+    "parts.supported": {"axis": "doc"},
+    "documents.shares": {},
+    "documents.top": {"topic": 0},
+    "documents.find_word": {"word": 2},
+    "documents.correlations": {},
 }
 
 
@@ -44,7 +45,7 @@ def fit():
 
 @pytest.fixture
 def named(fit):
-    yield fit.relabel({1: "trade <b>"})
+    yield fit.parts.relabel({1: "trade <b>"})
     fit.posterior.attrs.pop(NAMES)
 
 
@@ -82,27 +83,27 @@ def test_a_table_has_names_beside_numbers_only_if_there_are_any():
 
 @pytest.mark.parametrize("table", ASKED)
 def test_every_table_of_topics_shows_them(named, table):
-    found = getattr(named, table)(**ASKED[table])
-    numbers = found.columns[0] if table != "topic_shares" else "topic"
+    found = attrgetter(table)(named)(**ASKED[table])
+    numbers = found.columns[0] if table != "documents.shares" else "topic"
     assert found.columns.tolist()[found.columns.get_loc(numbers) + 1] == "name"
     wanted = {1: "trade <b>"}
     assert found["name"].tolist() == [wanted.get(k, "") for k in found[numbers]]
-    if table == "topic_correlations":
+    if table == "documents.correlations":
         assert found["other_name"].tolist() == [wanted.get(k, "") for k in found["other"]]
-    bare = named.relabel({1: None})
-    assert "name" not in getattr(bare, table)(**ASKED[table])
+    bare = named.parts.relabel({1: None})
+    assert "name" not in attrgetter(table)(bare)(**ASKED[table])
 
 
 def test_a_name_stands_for_its_number(named):
-    pd.testing.assert_frame_equal(named.top_documents("trade <b>"), named.top_documents(1))
-    assert named.names_of() == {1: "trade <b>"}
+    pd.testing.assert_frame_equal(named.documents.top("trade <b>"), named.documents.top(1))
+    assert named._reader.names_of() == {1: "trade <b>"}
 
 
 def test_the_file_the_page_and_the_figures_show_them(named, tmp_path):
     mpl.use("Agg")
     named.save(tmp_path / "fit.nc")
     loaded = cv.TopicModel.load(tmp_path / "fit.nc")
-    assert loaded.names_of() == {1: "trade <b>"}
+    assert loaded._reader.names_of() == {1: "trade <b>"}
     page = render(loaded)
     assert "Topic 1: trade &lt;b&gt;" in page
     assert "trade <b>" not in page
@@ -138,7 +139,7 @@ def test_a_file_with_names_that_no_fit_keeps_is_refused(fit, tmp_path):
 def test_a_picture_of_a_network_shows_them():
     mpl.use("Agg")
     data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(2.0, (6, 6)), 0.3)
-    blocks = cv.BlockModel(1, likelihood="poisson", **QUICK).fit(data).relabel({0: "core"})
+    blocks = cv.BlockModel(1, likelihood="poisson", **QUICK).fit(data).parts.relabel({0: "core"})
     ax = plotting.network(blocks, layout="circle", ax=plotting.style.new_figure(6, 4).subplots())
     assert "community 0 (core)" in ax.get_legend_handles_labels()[1]
     assert blocks.communities(1)["name"].tolist() == ["core"]
@@ -147,11 +148,11 @@ def test_a_picture_of_a_network_shows_them():
 def test_kinds_of_components_have_names_of_their_own():
     data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(2.0, (4, 3, 5)), 0.3)
     tucker = cv.PoissonFactorization("ai,bj,cj,ij->abc", {"i": 2, "j": 2}, **QUICK).fit(data)
-    one, other = tucker.member_axes[0], tucker.member_axes[1]
-    tucker.relabel({0: "old"}, axis=one).relabel({1: "new"}, axis=other)
-    assert tucker.names_of(one) == {0: "old"}
-    assert tucker.names_of(other) == {1: "new"}
-    assert "old" in tucker.prevalences(axis=one)["name"].tolist()
+    one, other = tucker._reader.member_axes[0], tucker._reader.member_axes[1]
+    tucker.parts.relabel({0: "old"}, axis=one).parts.relabel({1: "new"}, axis=other)
+    assert tucker._reader.names_of(one) == {0: "old"}
+    assert tucker._reader.names_of(other) == {1: "new"}
+    assert "old" in tucker.parts.prevalences(axis=one)["name"].tolist()
 
 
 def stated(fit, **changes):
@@ -166,12 +167,12 @@ def stated(fit, **changes):
 
 
 def test_a_file_of_names_gives_them_and_takes_them_away(fit, tmp_path):
-    fit.relabel({1: "trade", 2: "sport"})
+    fit.parts.relabel({1: "trade", 2: "sport"})
     path = tmp_path / "names.json"
     path.write_text(json.dumps(stated(fit)), encoding="utf-8")
     try:
         relabel_from(fit, path)
-        assert fit.names_of() == {0: "war", 1: "trade"}
+        assert fit._reader.names_of() == {0: "war", 1: "trade"}
     finally:
         fit.posterior.attrs.pop(NAMES)
 
@@ -212,4 +213,4 @@ def test_other_files_of_names_are_refused_by_name(fit, tmp_path, content, rule):
     with pytest.raises(ValueError, match=rf"names\.json.*{rule}") as raised:
         relabel_from(fit, path)
     assert "\n" not in str(raised.value)
-    assert fit.names_of() == {}
+    assert fit._reader.names_of() == {}

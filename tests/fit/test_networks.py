@@ -15,7 +15,7 @@ DATA = cv.PrivatizedCounts(COUNTS, 0.3, row_labels=NAMES, column_labels=NAMES)
 def test_a_network_is_what_the_posterior_holds(directed):
     data = DATA if directed else cv.PrivatizedCounts(np.triu(COUNTS, 1), 0.3)
     fit = cv.BlockModel(2, directed=directed, self_loops=directed, **QUICK).fit(data)
-    found = fit.network
+    found = fit._reader.network
     np.testing.assert_array_equal(found.memberships, fit.memberships_)
     np.testing.assert_array_equal(found.blocks, fit.blocks_)
     np.testing.assert_allclose(found.block_draws.mean(axis=0), fit.blocks_, rtol=1e-5)
@@ -31,19 +31,19 @@ def test_blocks_are_expected_counts_between_communities_also_of_bursts(dispersio
     fit = cv.BlockModel(2, self_loops=True, dispersion=dispersion, **QUICK).fit(DATA)
     total = float(fit.rate().sum())
     assert fit.blocks_.sum() == pytest.approx(total, rel=1e-5)
-    assert fit.network.blocks.sum() == pytest.approx(total, rel=1e-5)
-    totals = [theta.sum(axis=0) @ phi.sum(axis=0) for theta, phi in fit.matrix_draws()]
+    assert fit._reader.network.blocks.sum() == pytest.approx(total, rel=1e-5)
+    totals = [theta.sum(axis=0) @ phi.sum(axis=0) for theta, phi in fit._reader.matrix_draws()]
     draws = fit.posterior["posterior"].dataset
     p = draws["p"].to_numpy().ravel() if dispersion == "global" else dispersion
     expected = np.array(totals) * p / ((1.0 - p) * -np.log1p(-p))  # the mean size of a burst
-    np.testing.assert_allclose(fit.network.block_draws.sum(axis=(1, 2)), expected, rtol=1e-5)
+    np.testing.assert_allclose(fit._reader.network.block_draws.sum(axis=(1, 2)), expected, rtol=1e-5)
 
 
 def test_an_einsum_of_the_same_form_is_a_network_whatever_the_order_of_its_core():
     options = {"shared": {"jd": "ic"}, "dims": {"i": "person", "c": "club"}}
     ranks = {"c": 2, "d": 2}
     fit = cv.PoissonFactorization("ic,jd,dc->ij", ranks, **options, **QUICK).fit(DATA)
-    found, draws = fit.network, fit.posterior["posterior"]
+    found, draws = fit._reader.network, fit.posterior["posterior"]
     core = draws["dc"].transpose("chain", "draw", "club", "d").to_numpy().reshape(-1, 2, 2)
     np.testing.assert_array_equal(found.block_draws, core)
     np.testing.assert_allclose(found.memberships.sum(axis=0), 1.0, rtol=1e-5)
@@ -51,7 +51,7 @@ def test_an_einsum_of_the_same_form_is_a_network_whatever_the_order_of_its_core(
     np.testing.assert_allclose(rate.sum(), core.sum(axis=(1, 2)).mean(), rtol=1e-5)
     assert found.actors.tolist() == NAMES
     assert found.part.many == "clubs"
-    assert fit.data_in_words() == "6 actors and their directed contacts"
+    assert fit._reader.data_in_words() == "6 actors and their directed contacts"
 
 
 @pytest.mark.parametrize(
@@ -67,12 +67,12 @@ def test_other_einsums_are_no_networks(spec, ranks, shared):
     names = [f"factor_{term}" for term in spec.split("->")[0].split(",")]
     same = None if shared is None else {f"factor_{a}": f"factor_{b}" for a, b in shared.items()}
     fit = cv.PoissonFactorization(spec, ranks, names=names, shared=same, **QUICK).fit(DATA)
-    assert fit.network is None
+    assert fit._reader.network is None
 
 
 def test_memberships_that_are_no_shares_are_no_network():
     """Where what is between communities is known, the sizes stay with the actors."""
     options = {"shared": {"jd": "ic"}, "fixed": {"cd": np.ones((2, 2)) + np.eye(2)}}
     fit = cv.PoissonFactorization("ic,jd,cd->ij", {"c": 2, "d": 2}, **options, **QUICK).fit(DATA)
-    assert fit.network is None
-    assert fit.data_in_words() == "6 i × 6 j"
+    assert fit._reader.network is None
+    assert fit._reader.data_in_words() == "6 i × 6 j"

@@ -9,6 +9,8 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import countveil as cv
+from countveil.fit.parts import Parts
+from countveil.fit.projection import draws_alike
 from countveil.inference import posterior
 from countveil.models.layout import Part
 from countveil.selection import Stack
@@ -73,7 +75,7 @@ def by_hand(fit, out, parts=""):
 
 
 def test_the_models_say_what_their_parts_are_called(topics, blocks, tensor, chronicle):
-    (part,) = topics.parts
+    (part,) = topics._reader.kinds
     assert part == Part(
         "topic",
         "topics",
@@ -82,23 +84,23 @@ def test_the_models_say_what_their_parts_are_called(topics, blocks, tensor, chro
         "most probable words: probability",
         ("word",),
     )
-    (part,) = blocks.parts
+    (part,) = blocks._reader.kinds
     assert (part.one, part.many, part.whole) == ("community", "communities", "all expected messages")
     assert part.axes == ("actor",)
-    (part,) = tensor.parts
+    (part,) = tensor._reader.kinds
     assert (part.one, part.many, part.whole) == ("component", "components", "all expected counts")
     assert part.axes == ("who", "what", "year")
-    (part,) = chronicle.parts
+    (part,) = chronicle._reader.kinds
     assert (part.many, part.axes) == ("stories", ("word", "year"))
-    assert chronicle.member_axes == ("doc", "word", "year")
-    assert topics.member_axes == ("doc", "word")
+    assert chronicle._reader.member_axes == ("doc", "word", "year")
+    assert topics._reader.member_axes == ("doc", "word")
 
 
 def test_data_in_words(topics, blocks, tensor, chronicle):
-    assert topics.data_in_words() == "5 documents × 4 words"
-    assert blocks.data_in_words() == "6 actors and their directed contacts"
-    assert tensor.data_in_words() == "5 who × 4 what × 3 year"
-    assert chronicle.data_in_words() == "6 documents × 4 words × 3 year"
+    assert topics._reader.data_in_words() == "5 documents × 4 words"
+    assert blocks._reader.data_in_words() == "6 actors and their directed contacts"
+    assert tensor._reader.data_in_words() == "5 who × 4 what × 3 year"
+    assert chronicle._reader.data_in_words() == "6 documents × 4 words × 3 year"
 
 
 def test_members_have_one_layout_for_all_models(topics, blocks, tensor):
@@ -108,9 +110,9 @@ def test_members_have_one_layout_for_all_models(topics, blocks, tensor):
         (tensor, "who", tensor.top_entries("who", 3, 0.5)),
         (tensor, "year", tensor.top_entries("year", 3, 0.5)),
     ):
-        found = fit.members(axis, 3, 0.5)
+        found = fit.parts.members(axis, 3, 0.5)
         assert found.columns.tolist() == COLUMNS
-        assert named.columns[[0, 3]].tolist() == [fit.parts[0].one, axis]
+        assert named.columns[[0, 3]].tolist() == [fit._reader.kinds[0].one, axis]
         assert named.set_axis(COLUMNS, axis=1).equals(found)
 
 
@@ -121,13 +123,13 @@ def test_members_are_the_shares_of_the_component_s_expected_counts(tucker, axis)
     counts = by_hand(tucker, latent + letter)
     shares = counts / counts.sum(axis=2, keepdims=True)
     low, high = np.quantile(shares, [0.1, 0.9], axis=0)
-    found = tucker.members(axis, 9, 0.8)
+    found = tucker.parts.members(axis, 9, 0.8)
     assert len(found) == shares[0].size
     for row in found.itertuples():
         k, member = row.component, row.member
         assert row.probability == pytest.approx(shares[:, k, member].mean(), rel=1e-5)
         assert (row.lower, row.upper) == pytest.approx((low[k, member], high[k, member]), rel=1e-5)
-    mean = tucker.member_means(axis)
+    mean = tucker._reader.member_means(axis)
     np.testing.assert_allclose(mean, shares.mean(axis=0), rtol=1e-5)
     np.testing.assert_allclose(mean.sum(axis=1), 1.0, rtol=1e-12)
 
@@ -135,7 +137,7 @@ def test_members_are_the_shares_of_the_component_s_expected_counts(tucker, axis)
 def test_members_along_the_axis_that_holds_the_sizes_are_shares_too(topics):
     counts = by_hand(topics, "kd")
     shares = (counts / counts.sum(axis=2, keepdims=True)).mean(axis=0)
-    found = topics.members("doc", 5).sort_values(["component", "member"])
+    found = topics.parts.members("doc", 5).sort_values(["component", "member"])
     np.testing.assert_allclose(found["probability"], shares.ravel(), rtol=1e-5)
 
 
@@ -152,11 +154,11 @@ def test_members_along_the_axis_that_holds_the_sizes_are_shares_too(topics):
 )
 def test_prevalence_is_the_share_of_expected_counts_by_the_whole_einsum(spec, ranks, options, axes):
     fit = einsum(spec, ranks, TENSOR, **options)
-    assert set(axes) <= set(fit.member_axes)
+    assert set(axes) <= set(fit._reader.member_axes)
     for axis, latent in axes.items():
         sizes = by_hand(fit, latent)
         shares = sizes / sizes.sum(axis=1, keepdims=True)
-        found = fit.prevalences(0.6, axis=axis)
+        found = fit.parts.prevalences(0.6, axis=axis)
         np.testing.assert_allclose(found["prevalence"], shares.mean(axis=0), rtol=1e-5)
         np.testing.assert_allclose(found["lower"], np.quantile(shares, 0.2, axis=0), rtol=1e-5)
         np.testing.assert_allclose(found["upper"], np.quantile(shares, 0.8, axis=0), rtol=1e-5)
@@ -176,49 +178,49 @@ BURSTY = {"likelihood": "negative-binomial"}
     ],
 )
 def test_bursty_components_are_listed_by_their_expected_counts(spec, dispersion, parts, axes, monkeypatch):
-    monkeypatch.setattr("countveil.fit.parts.DRAWS_AT_ONCE", 3)
+    monkeypatch.setattr("countveil.fit.reading.DRAWS_AT_ONCE", 3)
     data = TENSOR if spec.endswith("y") else TENSOR[:, :, 0]
     fit = einsum(spec, {"k": 2, "r": 2} if "r" in spec else {"k": 2}, data, dispersion=dispersion, **BURSTY)
-    assert set(axes) <= set(fit.member_axes)
+    assert set(axes) <= set(fit._reader.member_axes)
     for axis, latent in axes.items():
         sizes = by_hand(fit, latent, parts)
-        prevalence = fit.prevalences(axis=axis)["prevalence"]
+        prevalence = fit.parts.prevalences(axis=axis)["prevalence"]
         np.testing.assert_allclose(
             prevalence, (sizes / sizes.sum(axis=1, keepdims=True)).mean(axis=0), rtol=1e-5
         )
         counts = by_hand(fit, latent + axis, parts)
         shares = counts / counts.sum(axis=2, keepdims=True)
-        found = fit.members(axis, 9).sort_values(["component", "member"])
+        found = fit.parts.members(axis, 9).sort_values(["component", "member"])
         np.testing.assert_allclose(found["probability"], shares.mean(axis=0).ravel(), rtol=1e-5)
         np.testing.assert_allclose(found["upper"], np.quantile(shares, 0.95, axis=0).ravel(), rtol=1e-5)
-        np.testing.assert_allclose(fit.member_means(axis), shares.mean(axis=0), rtol=1e-5)
-        assert (fit.member_spread(axis) > 0.0).all()
+        np.testing.assert_allclose(fit._reader.member_means(axis), shares.mean(axis=0), rtol=1e-5)
+        assert (fit._reader.member_spread(axis) > 0.0).all()
 
 
 def test_what_communities_send_and_receive_counts(blocks, tucker):
     pi = by_hand(blocks, "cd", "j")
     sizes = pi.sum(axis=1) + pi.sum(axis=2)
     shares = sizes / sizes.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(blocks.prevalences()["prevalence"], shares.mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(blocks.parts.prevalences()["prevalence"], shares.mean(axis=0), rtol=1e-5)
     sizes = by_hand(tucker, "c") + by_hand(tucker, "d")
     shares = sizes / sizes.sum(axis=1, keepdims=True)
-    np.testing.assert_allclose(tucker.prevalences()["prevalence"], shares.mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(tucker.parts.prevalences()["prevalence"], shares.mean(axis=0), rtol=1e-5)
 
 
 def test_an_einsum_may_have_several_kinds_of_components(tucker):
-    assert [part.many for part in tucker.parts] == ["communities", "regimes"]
-    assert [part.axes for part in tucker.parts] == [("sender",), ("year",)]
-    assert tucker.prevalences().columns[0] == "community"
-    assert tucker.prevalences(axis="year").columns[0] == "regime"
+    assert [part.many for part in tucker._reader.kinds] == ["communities", "regimes"]
+    assert [part.axes for part in tucker._reader.kinds] == [("sender",), ("year",)]
+    assert tucker.parts.prevalences().columns[0] == "community"
+    assert tucker.parts.prevalences(axis="year").columns[0] == "regime"
     bare = einsum("ik,jd,kd->ij", {"k": 2, "d": 2}, SQUARE)
-    assert [part.one for part in bare.parts] == ["component k", "component d"]
-    assert einsum("dk,vk->dv", {"k": 2}, SQUARE).parts[0].one == "component"
+    assert [part.one for part in bare._reader.kinds] == ["component k", "component d"]
+    assert einsum("dk,vk->dv", {"k": 2}, SQUARE)._reader.kinds[0].one == "component"
 
 
 def test_members_of_a_fixed_factor_are_listed_without_doubt():
     known = np.array([[3.0, 0.0], [1.0, 0.0], [0.0, 0.0], [0.0, 2.0]])
     fit = einsum("dk,vk->dv", {"k": 2}, TENSOR[:, :, 0], fixed={"vk": known})
-    found = fit.members("v", 2)
+    found = fit.parts.members("v", 2)
     assert found["member"].tolist() == [0, 1, 3, 0]
     np.testing.assert_allclose(found[["probability", "lower", "upper"]].T, [[0.75, 0.25, 1.0, 0.0]] * 3)
 
@@ -235,11 +237,11 @@ def test_components_of_a_fixed_factor_are_the_same_by_their_numbers_in_all_chain
         reports
     )
     for axis in ("d", "v"):
-        found = fit.supported(axis, 1)
+        found = fit.parts.supported(axis, 1)
         assert sorted(found["component"]) == [0, 1]
         np.testing.assert_allclose(found["support"], 1.0)
-    np.testing.assert_allclose(fit.support()["support"], 1.0)
-    found = fit.members("v", 12).set_index(["component", "member"])["probability"]
+    np.testing.assert_allclose(fit.parts.support()["support"], 1.0)
+    found = fit.parts.members("v", 12).set_index(["component", "member"])["probability"]
     np.testing.assert_allclose(found[0][found[0] > 0], 0.125, rtol=1e-5)
     assert found[0].loc[8:11].max() == found[1].loc[[0, 1]].max() == 0.0
     stacked = Stack((fit, fit), ("one", "two"), np.array([0.5, 0.5]), np.zeros((1, 2)))
@@ -248,40 +250,40 @@ def test_components_of_a_fixed_factor_are_the_same_by_their_numbers_in_all_chain
 
 def test_components_that_no_single_axis_holds_are_not_listed():
     fit = einsum("dkt,vkt->dv", {"k": 2, "t": 2}, SQUARE)
-    assert (fit.parts, fit.member_axes) == ((), ())
+    assert (fit._reader.kinds, fit._reader.member_axes) == ((), ())
     with pytest.raises(ValueError, match=r"components whose members can be listed, got 'dkt,vkt->dv'"):
-        fit.prevalences()
+        fit.parts.prevalences()
     with pytest.raises(ValueError, match=r"axis must be one of \[\], got 'd'"):
-        fit.members("d")
+        fit.parts.members("d")
     double = einsum("dk,vk,dt,vt->dv", {"k": 2, "t": 2}, SQUARE)
-    assert double.member_axes == ()
+    assert double._reader.member_axes == ()
 
 
 def test_what_cannot_be_listed_is_refused(topics):
     for call, message in (
-        (lambda: topics.members("topic"), "axis must be one of ['doc', 'word'], got 'topic'"),
-        (lambda: topics.member_means("topic"), "axis must be one of ['doc', 'word'], got 'topic'"),
-        (lambda: topics.prevalences(axis="topic"), "axis must be one of ['doc', 'word'], got 'topic'"),
-        (lambda: topics.members("word", 0), "n must be a whole number of at least 1, got 0"),
-        (lambda: topics.members("word", 2, 1.0), "interval must be between 0 and 1, got 1.0"),
-        (lambda: topics.prevalences(0.0), "interval must be between 0 and 1, got 0.0"),
+        (lambda: topics.parts.members("topic"), "axis must be one of ['doc', 'word'], got 'topic'"),
+        (lambda: topics._reader.member_means("topic"), "axis must be one of ['doc', 'word'], got 'topic'"),
+        (lambda: topics.parts.prevalences(axis="topic"), "axis must be one of ['doc', 'word'], got 'topic'"),
+        (lambda: topics.parts.members("word", 0), "n must be a whole number of at least 1, got 0"),
+        (lambda: topics.parts.members("word", 2, 1.0), "interval must be between 0 and 1, got 1.0"),
+        (lambda: topics.parts.prevalences(0.0), "interval must be between 0 and 1, got 0.0"),
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             call()
-    for call in (lambda f: f.parts, lambda f: f.members("word"), lambda f: f.network):
+    for call in (lambda f: f._reader.kinds, lambda f: f.parts.members("word"), lambda f: f._reader.network):
         with pytest.raises(NotFittedError, match="not fitted yet"):
             call(cv.TopicModel(2))
 
 
 def test_a_model_of_one_s_own_has_all_of_it(chronicle, tmp_path):
-    assert set(chronicle.members("word", 4)["member"]) == set(WORDS)
-    assert set(chronicle.members("year", 3)["member"]) == set(YEARS)
-    assert chronicle.prevalences().columns[0] == "story"
-    assert chronicle.prevalences()["prevalence"].sum() == pytest.approx(1.0)
+    assert set(chronicle.parts.members("word", 4)["member"]) == set(WORDS)
+    assert set(chronicle.parts.members("year", 3)["member"]) == set(YEARS)
+    assert chronicle.parts.prevalences().columns[0] == "story"
+    assert chronicle.parts.prevalences()["prevalence"].sum() == pytest.approx(1.0)
     chronicle.save(tmp_path / "fit.nc")
-    again = Chronicle.load(tmp_path / "fit.nc").members("word")
-    pd.testing.assert_frame_equal(again, chronicle.members("word"), check_dtype=False)
-    assert Chronicle(2, **QUICK).fit(chronicled()).network is None
+    again = Chronicle.load(tmp_path / "fit.nc").parts.members("word")
+    pd.testing.assert_frame_equal(again, chronicle.parts.members("word"), check_dtype=False)
+    assert Chronicle(2, **QUICK).fit(chronicled())._reader.network is None
 
 
 @pytest.mark.parametrize("axis", ["doc", "word"])
@@ -294,14 +296,14 @@ def test_the_spread_of_a_component_compares_draws_with_the_mean_of_the_other_hal
         for s in range(8):
             other = chain[4:] if s < 4 else chain[:4]
             found.append(0.5 * np.abs(chain[s] - other.mean(axis=0)).sum(axis=1))
-    np.testing.assert_allclose(topics.member_spread(axis), np.mean(found, axis=0), rtol=1e-5)
+    np.testing.assert_allclose(topics._reader.member_spread(axis), np.mean(found, axis=0), rtol=1e-5)
 
 
 def test_of_many_draws_some_are_compared(topics, monkeypatch):
     monkeypatch.setattr(posterior, "evenly", lambda size: np.array([0, size - 1]))
     values = topics.posterior["posterior"]["phi"].to_numpy().astype(float)[:, [0, -1]]
     between = 0.5 * np.abs(values[:, 0] - values[:, 1]).sum(axis=-1).mean(axis=0)
-    np.testing.assert_allclose(topics.member_spread("word"), between, rtol=1e-5)
+    np.testing.assert_allclose(topics._reader.member_spread("word"), between, rtol=1e-5)
 
 
 def planted(level, tokens, seed=1):
@@ -320,7 +322,7 @@ def test_topics_under_the_noise_are_said_not_to_be_found():
     order = cv.evaluation.match_topics(truth, strong.components_)
     errors = 0.5 * np.abs(strong.components_[order] - truth).sum(axis=1)
     assert errors.min() > 0.5
-    assert list(strong.undetermined().values()) == [(3, 4)]
+    assert list(strong.parts.undetermined().values()) == [(3, 4)]
     assert "3 of 4 topics are largely undetermined" in strong.diagnostics().verdict
 
 
@@ -328,18 +330,18 @@ def test_topics_above_the_noise_are_found():
     weak, truth = planted(3.0, 200)
     order = cv.evaluation.match_topics(truth, weak.components_)
     errors = 0.5 * np.abs(weak.components_[order] - truth).sum(axis=1)
-    spread = weak.member_spread("word")[order]
+    spread = weak._reader.member_spread("word")[order]
     assert errors.max() < 0.3
     np.testing.assert_allclose(spread, errors, rtol=0.5)
-    assert list(weak.undetermined().values()) == [(0, 4)]
+    assert list(weak.parts.undetermined().values()) == [(0, 4)]
     assert "undetermined" not in weak.diagnostics().verdict
-    assert weak.unshared() == []
+    assert weak._reader.unshared() == []
 
 
 def test_a_single_draw_determines_nothing_that_could_be_said():
     fit = cv.TopicModel(2, alpha=0.3, **QUICK | {"draws": 1, "chains": 1}).fit(TENSOR[:, :, 0])
-    assert np.isnan(fit.member_spread("word")).all()
-    assert list(fit.undetermined().values()) == [(0, 2)]
+    assert np.isnan(fit._reader.member_spread("word")).all()
+    assert list(fit.parts.undetermined().values()) == [(0, 2)]
 
 
 SIZE, CHAINS, DRAWS = (9, 12), 4, 20
@@ -378,7 +380,7 @@ def test_chains_without_a_topic_in_common_say_that_topics_cannot_be_found(chains
     for chain in range(chains):  # every topic is a word of its own
         draws["phi"][chain] = 0.01 / SIZE[1] + 0.99 * np.eye(SIZE[1])[3 * chain : 3 * chain + 3]
     found._adopt(found.posterior)
-    assert found.support()["support"].tolist() == [1 / chains] * (3 * chains)
+    assert found.parts.support()["support"].tolist() == [1 / chains] * (3 * chains)
     said, lost = (
         found.diagnostics(),
         "The topics cannot be found: no topic is one that more than half of the chains",
@@ -386,7 +388,7 @@ def test_chains_without_a_topic_in_common_say_that_topics_cannot_be_found(chains
     assert said.verdict.count(lost) == 1
     assert "components" not in said.verdict
     assert said.state != "safe to report"
-    monkeypatch.setattr(type(found), "undetermined", lambda fit: {fit.parts[0]: (3, 3)})
+    monkeypatch.setattr(Parts, "undetermined", lambda parts: {parts.kinds[0]: (3, 3)})
     assert found.diagnostics().verdict.count("cannot be found") == 1
     monkeypatch.undo()
     draws["phi"][:, :, 0] = draws["phi"][0, :, 0].to_numpy()  # all chains have this one
@@ -431,7 +433,7 @@ def test_every_table_numbers_topics_as_the_first_chain_does(fit):
     phi = fit.posterior["posterior"]["phi"].to_numpy()[0].mean(axis=0)
     assert own["topic"].unique().tolist() == [0, 1, 2]
     assert sorted(every["topic"].unique()) == [0, 1, 2, 3]
-    shares = fit.prevalences()
+    shares = fit.parts.prevalences()
     for topic, rows in own.groupby("topic"):
         assert rows["word"].iloc[0] == TERMS[phi[topic].argmax()]
         check_rows(fit, rows)
@@ -442,7 +444,7 @@ def test_every_table_numbers_topics_as_the_first_chain_does(fit):
         np.testing.assert_allclose(shares["lower"][topic], np.quantile(values[1], 0.05), rtol=1e-6)
         centre = fit.components_[topic, phi[topic].argmax()]
         np.testing.assert_allclose(centre, values[0][:, 0].mean(), rtol=1e-5)
-    support = fit.support()
+    support = fit.parts.support()
     assert support["component"].tolist() == every["topic"].iloc[::3].tolist()
     assert support["support"].tolist() == [1.0, 1.0, 0.75, 0.25]
     np.testing.assert_array_equal(support["prevalence"], every["prevalence"].iloc[::3])
@@ -450,7 +452,7 @@ def test_every_table_numbers_topics_as_the_first_chain_does(fit):
 
 def test_new_rows_are_of_the_topics_of_the_chains_that_have_them_all(fit):
     """Chain 3 has another topic, so that its draws stay out; those of the others are numbered as in the first."""
-    orders = fit._draws_alike()
+    orders = draws_alike(fit)
     assert [s for s, _ in orders] == list(range(3 * DRAWS))
     phi = fit.posterior["posterior"]["phi"].to_numpy().reshape(-1, 3, SIZE[1])
     peaks = {tuple(phi[s][order].argmax(axis=1)) for s, order in orders}
@@ -474,7 +476,7 @@ def test_every_kind_of_component_has_support():
     assert found.columns[0] == "community"
     assert (found["actor"] < 6).all()
     tensor = cv.PrivatizedCounts(np.random.default_rng(2).poisson(2.0, (4, 3, 2)), 0.3)
-    table = cv.TensorModel(2, **BRIEF).fit(tensor).supported("mode1", 1)
+    table = cv.TensorModel(2, **BRIEF).fit(tensor).parts.supported("mode1", 1)
     assert ((table["support"] > 0.0) & (table["support"] <= 1.0)).all()
 
 
@@ -489,7 +491,7 @@ def test_a_network_is_of_the_chains_that_have_all_communities():
         draws["theta"][chain] = groups[:, own] / 2.0 + rng.uniform(0.0, 0.01, (DRAWS, 6, 2))
         draws["pi"][chain] = blocks[own][:, own] if chain < 2 else 50.0
     found._adopt(found.posterior)
-    network = found.network
+    network = found._reader.network
     np.testing.assert_allclose(network.memberships, groups[:, :2] / 2.0, atol=0.01)
     assert len(network.block_draws) == 2 * DRAWS
     np.testing.assert_allclose(network.blocks / network.blocks.sum(), blocks / 16.0, atol=0.02)
@@ -501,7 +503,7 @@ def test_a_fit_of_one_chain_has_topics_and_cannot_say_their_support(fit):
     data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(2.0, SIZE), 0.3)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        point = cv.TopicModel(2, method="em", max_iter=3, seed=1, threads=1, progress=False).fit(data)
+        point = cv.TopicModel(2, method=cv.EM(max_iter=3), seed=1, threads=1, progress=False).fit(data)
         one = cv.TopicModel(2, **BRIEF | {"chains": 1}).fit(data)
     for single in (point, one):
         assert single.topics()["support"].isna().all()
@@ -512,4 +514,4 @@ def test_a_fit_of_one_chain_has_topics_and_cannot_say_their_support(fit):
         with pytest.raises(ValueError, match=message):
             fit.topics(*arguments)
     with pytest.raises(ValueError, match="axis must be one of"):
-        fit.supported("sentence")
+        fit.parts.supported("sentence")

@@ -51,7 +51,7 @@ def laws(fit, given):
     mask = HIDDEN if given else np.ones(SIZE, dtype=bool)
     reports, counts, total, n = planted()[1], np.arange(MOST), 0.0, 0
     kernel = np.where(mask[:, :, None], 1.0, ALPHA ** np.abs(np.maximum(reports, 0)[:, :, None] - counts))
-    for (theta, phi), own in zip(fit.matrix_draws(), fit.parameter_draws(), strict=False):
+    for (theta, phi), own in zip(fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=False):
         rate = (theta @ phi.T)[:, :, None]
         if own:
             p = own[0][None, :, None]
@@ -72,7 +72,7 @@ def test_intervals_are_those_of_the_averaged_law(fit, given):
     assert list(found["word"].to_numpy()) == WORDS
     np.testing.assert_allclose(found["mean"], expected @ np.arange(MOST), rtol=1e-6)
     passed, names = np.cumsum(expected, axis=2), ["median", "lower", "upper"]
-    if fit.why_no_intervals:
+    if fit._reader.why_no_intervals:
         names[1:] = ["uncalibrated_lower", "uncalibrated_upper"]
         assert list(fit.count_intervals(seen())) == ["mean", "median"]
     for name, level in zip(names, (0.5, 0.1, 0.9), strict=True):
@@ -119,24 +119,24 @@ def test_probabilities_of_true_counts(fit, given):
     counts, _ = planted()
     expected = laws(fit, given)
     place = (*np.indices(SIZE), counts)
-    below, at = fit.count_probabilities(counts, seen() if given else None)
+    below, at = fit._count_probabilities(counts, seen() if given else None)
     np.testing.assert_allclose(at.reshape(SIZE), expected[place], rtol=1e-6, atol=1e-12)
     passed = np.cumsum(expected, axis=2)[place] - expected[place]
     np.testing.assert_allclose(below.reshape(SIZE), passed, rtol=1e-6, atol=1e-9)
-    some = fit.count_probabilities(pd.DataFrame(counts, columns=WORDS), seen() if given else None, HIDDEN)
+    some = fit._count_probabilities(pd.DataFrame(counts, columns=WORDS), seen() if given else None, HIDDEN)
     np.testing.assert_allclose(some[1], expected[place][HIDDEN], rtol=1e-6, atol=1e-12)
 
 
 def test_probabilities_of_hidden_reports(fit):
     _, reports = planted()
-    below, at = fit.report_probabilities(seen(None), HIDDEN)
+    below, at = fit._report_probabilities(seen(None), HIDDEN)
     scores = fit.log_predictive(seen(None), HIDDEN)
     np.testing.assert_allclose(np.log(at), scores, rtol=1e-6)
     for i, place in enumerate(np.argwhere(HIDDEN)):
         less = np.zeros(SIZE, dtype=np.int64) + np.arange(max(reports[tuple(place)], 0))[:, None, None]
         each = [fit.log_predictive(cv.PrivatizedCounts(r, ALPHA), HIDDEN)[i] for r in less]
         assert below[i] == pytest.approx(np.exp(each).sum(), rel=1e-6, abs=1e-12)
-    assert fit.report_probabilities(seen())[0].size == (~HIDDEN).sum()
+    assert fit._report_probabilities(seen())[0].size == (~HIDDEN).sum()
 
 
 def test_what_does_not_fit_is_refused_in_words(fit):
@@ -146,11 +146,11 @@ def test_what_does_not_fit_is_refused_in_words(fit):
     with pytest.raises(
         ValueError, match=r"counts must have the shape of the fit's data \(9, 6\), got \(6, 9\)"
     ):
-        fit.count_probabilities(counts.T)
+        fit._count_probabilities(counts.T)
     with pytest.raises(ValueError, match="counts must have the word labels"):
-        fit.count_probabilities(pd.DataFrame(counts, columns=WORDS[::-1]))
+        fit._count_probabilities(pd.DataFrame(counts, columns=WORDS[::-1]))
     with pytest.raises(ValueError, match=r"cells must not be masked in X, got a masked cell"):
-        fit.report_probabilities(seen(), HIDDEN)
+        fit._report_probabilities(seen(), HIDDEN)
     with pytest.raises(TypeError, match="rng must be"):
         fit.predict_counts(2, 3)
     for wrong, message in (
@@ -161,7 +161,7 @@ def test_what_does_not_fit_is_refused_in_words(fit):
         (counts + 0.5, "counts must be whole numbers from 0 on, got fractions"),
     ):
         with pytest.raises(ValueError, match=message):
-            fit.count_probabilities(wrong)
+            fit._count_probabilities(wrong)
 
 
 @pytest.mark.parametrize("dispersion", ["row", "column"])
@@ -176,6 +176,6 @@ def test_axes_and_parameters_of_other_models(dispersion):
     assert found["median"].dims == ("a", "b", "c")
     np.testing.assert_allclose(drawn.mean("table"), found["mean"], atol=0.6)
     assert float(abs(drawn.mean("table") - found["mean"]).mean()) < 0.06
-    below, _ = tensor.count_probabilities(counts, data)
+    below, _ = tensor._count_probabilities(counts, data)
     shares = (drawn < counts).mean("table").to_numpy().ravel()
     np.testing.assert_allclose(below, shares, atol=0.06)

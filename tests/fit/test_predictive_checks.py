@@ -40,7 +40,7 @@ def stub(theta, phi, parameters, likelihood):
     return SimpleNamespace(
         seed_=1,
         model_=SimpleNamespace(likelihood=likelihood),
-        even_draws=lambda n: iter([((theta, phi), parameters)] * n),
+        _reader=SimpleNamespace(even_draws=lambda n: iter([((theta, phi), parameters)] * n)),
     )
 
 
@@ -80,7 +80,7 @@ def test_a_row_of_one_report_has_the_tail_of_the_noise(monkeypatch):
 @pytest.mark.parametrize("observe", [geometric(0.3), gaussian])
 def test_a_fit_that_takes_counts_for_noise_is_told_what_to_try(kind, remedy, observe):
     fit, data = case(np.random.default_rng(1), kind, observe, (200, 100))
-    (theta, phi), parameters = next(fit.even_draws(1))
+    (theta, phi), parameters = next(fit._reader.even_draws(1))
     wrong = stub(0.2 * theta, phi, parameters, LIKELIHOODS[kind])
     assert not of_counts(fit, data, np.arange(200))
     (said,) = of_counts(wrong, data, np.arange(200))
@@ -211,10 +211,10 @@ def test_several_mechanisms_and_masked_cells(fit):
     mask = np.random.default_rng(4).random(SIZE) < 0.3
     data = cv.Reports(values, each, mask)
     assert p_value(data, fit) > FALSE_ALARM
-    assert fit.report_probabilities(data)[0].size == (~mask).sum()
+    assert fit._report_probabilities(data)[0].size == (~mask).sum()
     assert abs(coverage_of_reports(data, fit, np.random.default_rng(5), cells=~mask) - 0.9) < 0.03
     with pytest.raises(ValueError, match="cells must not be masked in X"):
-        fit.report_probabilities(data, mask)
+        fit._report_probabilities(data, mask)
     swapped = each.copy()
     swapped[each == m.Thresholded(m.Gaussian(2), 3)] = m.Thresholded(m.Gaussian(6), 3)
     assert p_value(cv.Reports(values, swapped, mask), fit) < 1e-6
@@ -225,13 +225,13 @@ def test_the_report_that_is_meant_of_several(fit):
     data = cv.Reports(reports_of(first), first).also(reports_of(second, 6), second)
     for place in (0, 1):
         assert p_value(data, fit, report=place) > FALSE_ALARM
-    alone = fit.report_probabilities(cv.Reports(reports_of(second, 6), second))
-    np.testing.assert_array_equal(fit.report_probabilities(data, report=1), alone)
+    alone = fit._report_probabilities(cv.Reports(reports_of(second, 6), second))
+    np.testing.assert_array_equal(fit._report_probabilities(data, report=1), alone)
     for place in (2, -1, "first"):
         with pytest.raises(ValueError, match="report must be a number from 0 to 1"):
-            fit.report_probabilities(data, report=place)
+            fit._report_probabilities(data, report=place)
     with pytest.raises(ValueError, match="report must be 0"):
-        fit.report_probabilities(cv.PrivatizedCounts(COUNTS, 0.5), report=1)
+        fit._report_probabilities(cv.PrivatizedCounts(COUNTS, 0.5), report=1)
 
 
 def test_simulated_reports_are_made_as_those_that_were_fitted(fit):
@@ -267,7 +267,7 @@ def test_reports_that_releases_may_have_cut_at_zero_are_taken_as_cut(fit, cut):
         values[:, ::2] = np.maximum(values[:, ::2], 0)
     data = cv.Reports(values, each)
     assert p_value(data, fit) > FALSE_ALARM
-    below, at = (found.reshape(SIZE) for found in fit.report_probabilities(data))
+    below, at = (found.reshape(SIZE) for found in fit._report_probabilities(data))
     lowest, alpha = noisy[:, ::2] <= 0, 0.6
     not_positive = np.exp(-(1 - alpha) * (THETA @ PHI)[:, ::2]) / (1 + alpha)
     assert (below[:, ::2][lowest] == 0).all()

@@ -11,7 +11,7 @@ import countveil as cv
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.evaluation.topics import topic_error
 from countveil.fit.projection import MOST_DRAWS, SWEEPS_PER_DRAW, project_rows
-from countveil.inference import ascent, svi
+from countveil.inference import ascent
 from countveil.inference.methods import METHODS
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior
@@ -122,12 +122,26 @@ def test_columns_named_by_labels_are_columns_named_by_column_labels():
         batches.partial_fit(cv.ExactCounts(counts, labels=[None, names[::-1]]))
 
 
+@pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
+def test_rows_in_files_are_read_into_memory(tmp_path):
+    counts = np.random.default_rng(1).poisson(2.0, (12, 6))
+    release = cv.simulate_release(counts, cv.PrivacyLevel(1, 1), np.random.default_rng(2), truncate=True)
+    release.save(tmp_path / "part.npz")
+    fit = cv.TopicModel(2, method="svi", draws=5, seed=1, threads=1, progress=False).fit(release)
+    files = cv.ReleaseFiles([tmp_path / "part.npz"])
+    np.testing.assert_array_equal(fit.transform(files), fit.transform(release))
+
+
 N_WORDS = 60
 
 
 def model(**changes):
-    options = {"method": "svi", "draws": 20, "passes": 1, "batch_rows": 64, "seed": 3, "threads": 1} | changes
+    options = {"method": batches(), "draws": 20, "seed": 3, "threads": 1} | changes
     return cv.TopicModel(4, **options)
+
+
+def batches(**changes):
+    return cv.SVI(**{"passes": 1, "batch_rows": 64} | changes)
 
 
 @pytest.fixture(scope="module")
@@ -243,9 +257,9 @@ def test_what_does_not_go_on_is_refused(data):
     with pytest.raises(ValueError, match="n_topics must be the 4 of the first rows, got 5"):
         fit.partial_fit(part(reports, 0, 50, column_labels=words))
     with pytest.raises(ValueError, match="total_rows must be a whole number of at least 1, got 0"):
-        model(total_rows=0).partial_fit(part(reports, 0, 50))
-    with pytest.raises(ValueError, match="'trimmed' goes with method 'svi', got method 'cavi'"):
-        model(method="cavi", expectation="trimmed").fit(part(reports, 0, 50))
+        model(method=batches(total_rows=0)).partial_fit(part(reports, 0, 50))
+    with pytest.raises(ValueError, match=r"expectation must be one of \['geometric', .*, got 'trimmed'"):
+        model(method=cv.CAVI(expectation="trimmed")).fit(part(reports, 0, 50))
 
 
 def test_rows_speak_for_all_that_were_seen_or_for_as_many_as_was_said(data):
@@ -253,7 +267,8 @@ def test_rows_speak_for_all_that_were_seen_or_for_as_many_as_was_said(data):
     fit = model().partial_fit(part(reports, 0, 300)).partial_fit(part(reports, 300, 500))
     told = fit.posterior["stream"].attrs
     assert (told["rows_seen"], told["total_rows"]) == (500, 500)
-    many = model(total_rows=5000).partial_fit(part(reports, 0, 300)).partial_fit(part(reports, 300, 500))
+    many = model(method=batches(total_rows=5000)).partial_fit(part(reports, 0, 300))
+    many.partial_fit(part(reports, 300, 500))
     told = many.posterior["stream"].attrs
     assert (told["rows_seen"], told["total_rows"]) == (500, 5000)
     weight = [one.posterior["stream"]["phi_shapes"].to_numpy().sum() for one in (fit, many)]
@@ -265,22 +280,26 @@ def test_methods_that_learn_from_batches_take_rows_that_come_later(data, monkeyp
     rows = part(reports, 0, 60)
     seen = []
 
-    def go_on(*arguments):
-        seen.append(arguments)
-        return svi.go_on(*arguments)
+    class Toy(cv.SVI):
+        name = "toy"
 
-    monkeypatch.setitem(METHODS, "toy", METHODS["svi"]._replace(name="toy", go_on=go_on))
+        def go_on(self, *arguments):
+            seen.append(arguments)
+            return super().go_on(*arguments)
+
+    monkeypatch.setitem(METHODS, "toy", Toy)
     fit = model(method="toy").partial_fit(rows)
     assert len(seen) == 1
-    np.testing.assert_array_equal(fit.components_, model().partial_fit(rows).components_)
-    monkeypatch.setitem(METHODS, "toy", METHODS["toy"]._replace(go_on=None))
+    np.testing.assert_array_equal(fit.components_, model(method="svi").partial_fit(rows).components_)
+    monkeypatch.setattr(Toy, "batches", False)
     assert not hasattr(fit, "partial_fit")
+    assert not hasattr(model(method=Toy()), "partial_fit")
     assert not hasattr(model(method="unheard of"), "partial_fit")
 
 
 def test_rows_are_refused_that_the_method_cannot_treat(data, monkeypatch):
     _, reports = data
-    monkeypatch.setitem(METHODS, "svi", METHODS["svi"]._replace(mechanisms=("other",)))
+    monkeypatch.setattr(cv.SVI, "mechanisms", ("other",))
     with pytest.raises(ValueError, match=r"mechanism must be one of \['other'\] for method 'svi', got 'two-"):
         model().partial_fit(part(reports, 0, 60))
 

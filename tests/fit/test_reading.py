@@ -22,48 +22,52 @@ def fit(request):
 
 
 def test_the_axes_have_the_labels_of_the_data_or_numbers(fit):
-    assert list(fit.axes) == ["d", "v", "y"]
-    assert [names.tolist() for names in fit.axes.values()] == [list(range(5)), list("abcd"), list("xyz")]
+    assert list(fit._reader.axes) == ["d", "v", "y"]
+    assert [names.tolist() for names in fit._reader.axes.values()] == [
+        list(range(5)),
+        list("abcd"),
+        list("xyz"),
+    ]
 
 
 def test_matrices_make_the_rates_of_every_draw(fit):
-    rates = [theta @ phi.T for theta, phi in fit.matrix_draws()]
+    rates = [theta @ phi.T for theta, phi in fit._reader.matrix_draws()]
     assert len(rates) == 12
-    assert rates[0].shape == fit.matrix_shape
-    np.testing.assert_allclose(np.mean(rates, axis=0), fit.as_matrix(fit.rate()), rtol=1e-12)
+    assert rates[0].shape == fit._reader.matrix_shape
+    np.testing.assert_allclose(np.mean(rates, axis=0), fit._reader.as_matrix(fit.rate()), rtol=1e-12)
 
 
 def test_cells_are_at_their_places_and_back(fit):
     places = np.argwhere(np.ones(COUNTS.shape, dtype=bool))
-    rows, columns = fit.matrix_places(places)
-    np.testing.assert_array_equal(fit.as_matrix(COUNTS)[rows, columns], COUNTS[tuple(places.T)])
-    np.testing.assert_array_equal(fit.places_of(rows, columns), places)
+    rows, columns = fit._reader.matrix_places(places)
+    np.testing.assert_array_equal(fit._reader.as_matrix(COUNTS)[rows, columns], COUNTS[tuple(places.T)])
+    np.testing.assert_array_equal(fit._reader.places_of(rows, columns), places)
 
 
 def test_data_are_at_the_places_of_their_rates(fit):
     mask = COUNTS == 3
-    seen = fit.data_matrix(fit.observe(data(mask)))
-    rows, columns = fit.matrix_places(np.argwhere(np.ones(COUNTS.shape, dtype=bool)))
+    seen = fit._reader.data_matrix(fit._observed(data(mask)))
+    rows, columns = fit._reader.matrix_places(np.argwhere(np.ones(COUNTS.shape, dtype=bool)))
     values = seen.cells(rows, columns)[0]
-    assert seen.shape == fit.matrix_shape
+    assert seen.shape == fit._reader.matrix_shape
     np.testing.assert_array_equal(values[~mask.ravel()], COUNTS[~mask])
     assert (values[mask.ravel()] < 0).all()
 
 
 def test_what_is_no_part_of_the_data_is_not_observed(tmp_path):
     counts = COUNTS[:4, :, 0]
-    seen = cv.BlockModel(2, alpha=0.3).observe(counts)
+    seen = cv.BlockModel(2, alpha=0.3)._observed(counts)
     assert seen.n_masked == 4
-    assert cv.BlockModel(2, alpha=0.3, self_loops=True).observe(counts).n_masked == 0
+    assert cv.BlockModel(2, alpha=0.3, self_loops=True)._observed(counts).n_masked == 0
     with pytest.raises(TypeError, match="alpha"):
-        cv.TopicModel(2).observe(counts)
+        cv.TopicModel(2)._observed(counts)
 
 
 def test_releases_on_disk_are_observed_in_memory_s_form(tmp_path):
     release = cv.privatize(COUNTS[:, :, 0], cv.PrivacyLevel(1, 1))
     release.save(tmp_path / "part.npz")
     for method in ("gibbs", "svi"):
-        seen = cv.TopicModel(2, method=method).observe(cv.ReleaseFiles([tmp_path / "part.npz"]))
+        seen = cv.TopicModel(2, method=method)._observed(cv.ReleaseFiles([tmp_path / "part.npz"]))
         rows, columns = np.indices((5, 4)).reshape(2, -1)
         expected = np.maximum(np.asarray(release.reports), 0).ravel()
         np.testing.assert_array_equal(np.maximum(seen.cells(rows, columns)[0], 0), expected)
@@ -113,11 +117,11 @@ def test_cells_beside_a_fit_have_its_labels_in_their_order():
 def test_before_fit_there_is_nothing_to_read():
     model = cv.TopicModel(2)
     for use in (
-        lambda: model.axes,
-        lambda: model.matrix_shape,
-        lambda: next(model.matrix_draws()),
-        lambda: model.as_matrix(np.ones((2, 2))),
-        lambda: model.matrix_places(np.zeros((1, 2), dtype=int)),
+        lambda: model._reader.axes,
+        lambda: model._reader.matrix_shape,
+        lambda: next(model._reader.matrix_draws()),
+        lambda: model._reader.as_matrix(np.ones((2, 2))),
+        lambda: model._reader.matrix_places(np.zeros((1, 2), dtype=int)),
     ):
         with pytest.raises(NotFittedError, match="not fitted yet"):
             use()

@@ -56,11 +56,12 @@ def test_a_fit_comes_back_from_its_file(fit, tmp_path):
     found = cv.TopicModel.load(tmp_path / "fit.nc")
     np.testing.assert_allclose(found.covariates_.design, fit.covariates_.design)
     pd.testing.assert_frame_equal(
-        found.contrast({"party": "R"}, {"party": "D"}), fit.contrast({"party": "R"}, {"party": "D"})
+        found.effects.contrast({"party": "R"}, {"party": "D"}),
+        fit.effects.contrast({"party": "R"}, {"party": "D"}),
     )
-    pd.testing.assert_frame_equal(found.effects(), fit.effects())
+    pd.testing.assert_frame_equal(found.effects.table(), fit.effects.table())
     found.save(tmp_path / "again.nc")
-    assert cv.TopicModel.load(tmp_path / "again.nc").effects().equals(fit.effects())
+    assert cv.TopicModel.load(tmp_path / "again.nc").effects.table().equals(fit.effects.table())
 
 
 def with_fact(tree, **facts):
@@ -203,7 +204,7 @@ def test_a_fit_with_dates_comes_back_from_its_file(dated, tmp_path):
     found = cv.TopicModel.load(tmp_path / "fit.nc")
     np.testing.assert_array_equal(found.dates_.step, dated.dates_.step)
     assert found.dates_.names == dated.dates_.names
-    pd.testing.assert_frame_equal(found.prevalence_over(), dated.prevalence_over())
+    pd.testing.assert_frame_equal(found.effects.over_time(), dated.effects.over_time())
     assert found.diagnostics().verdict == dated.diagnostics().verdict
 
 
@@ -287,4 +288,4 @@ def test_known_topics_stay_while_their_shares_move(dated):
     known = dated_model(known_topics=dated, **DATED_SWEEPS).fit(dated_counts(), time=TIME)
     phi = known.posterior["posterior"]["phi"].to_numpy()
     np.testing.assert_allclose(phi[0, 0], phi[1, 3])
-    assert known.prevalence_over().shape == dated.prevalence_over().shape
+    assert known.effects.over_time().shape == dated.effects.over_time().shape

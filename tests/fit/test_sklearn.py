@@ -97,7 +97,7 @@ VERSION = tuple(int(part) for part in sklearn.__version__.split(".")[:2])
         (Tensor(2, **BRIEF), OF_TRANSFORMERS, 46),
         (Blocks(2, **BRIEF), OF_NETWORKS, 41),
         (Dynamic(2, **BRIEF), {}, 40),
-        (AnyModel("dk,vk->dv", {"k": 2}, **BRIEF | {"method": "em", "max_iter": 3}), {}, 40),
+        (AnyModel("dk,vk->dv", {"k": 2}, **BRIEF | {"method": cv.EM(max_iter=3)}), {}, 40),
     ],
     ids=["topics", "topics of true counts", "tensor", "blocks", "dynamic", "any, by em"],
 )
@@ -152,10 +152,10 @@ def test_what_is_hidden_in_a_masked_array_stays_hidden():
 
 
 def test_iterations_are_counted():
-    assert cv.TopicModel(2, **BRIEF | {"thin": 3}).fit(COUNTS).n_iter_ == 2 + 3 * 2
+    assert cv.TopicModel(2, **BRIEF, method=cv.Gibbs(thin=3)).fit(COUNTS).n_iter_ == 2 + 3 * 2
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FitWarning)
-        assert cv.TopicModel(2, **BRIEF | {"method": "cavi", "max_iter": 3}).fit(COUNTS).n_iter_ == 3
+        assert cv.TopicModel(2, **BRIEF, method=cv.CAVI(max_iter=3)).fit(COUNTS).n_iter_ == 3
 
 
 def test_what_an_estimator_takes_depends_on_its_noise_level():

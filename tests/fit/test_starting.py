@@ -6,6 +6,7 @@ from sklearn.base import clone
 
 import countveil as cv
 from countveil.fit.starting import dispersion_of, p_along, start_of
+from tests.joint import method_with
 
 SHORT = {"draws": 4, "tune": 0, "chains": 2, "seed": 1, "threads": 1}
 METHODS = ("gibbs", "augmented-gibbs", "cavi", "bessel-cavi", "em", "svi")
@@ -33,7 +34,7 @@ def first_scores(model, data):
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_starts_at_what_it_is_given(method):
     data, theta, topics = scene()
-    options = {**SHORT, "method": method, "max_iter": 2, "passes": 1}
+    options = {**SHORT, "method": method_with(method, max_iter=2, passes=1)}
     named = cv.TopicModel(3, **options).fit(data)
     given = cv.TopicModel(3, start={"theta": theta, "phi": topics}, **options).fit(data)
     other = cv.TopicModel(3, start={"theta": theta, "phi": topics[::-1]}, **options).fit(data)
@@ -132,7 +133,9 @@ def test_values_of_a_fixed_factor_are_refused_except_those_that_it_is_fixed_at(m
     data, theta, topics = scene()
     topics[:, 0] = 0.0
     other = topics[::-1].copy()
-    earlier = held(topics, method=method, draws=500 if method == "em" else 4, max_iter=3).fit(data)
+    earlier = held(topics, method=method_with(method, max_iter=3), draws=500 if method == "em" else 4).fit(
+        data
+    )
     given = {"theta": theta, "phi": topics}
     for start in (earlier, given, {"theta": theta}, {"phi": topics}):
         held(topics, start=start).fit(data)
@@ -172,14 +175,15 @@ def test_tables_are_matched_by_their_labels():
 def test_a_model_cannot_start_at_itself():
     data, _, _ = scene()
     first = cv.TopicModel(3, **SHORT).fit(data)
-    second = cv.TopicModel(3, start=first, **SHORT)
-    third = cv.TopicModel(3, start=second, **SHORT)
+    second = cv.TopicModel(3, start=first, **SHORT).fit(data)
+    third = cv.TopicModel(3, start=second, **SHORT).fit(data)
     with pytest.raises(ValueError, match="start must be another fit, got the model itself: make a new model"):
-        first.start = first
+        first.set_params(start=first).fit(data)
     for later in (second, third):
+        first.start = later
         with pytest.raises(ValueError, match="got the model itself, where an earlier one starts: make a new"):
-            first.set_params(start=later)
-    assert first.start == "auto"
+            first.fit(data)
+    first.start = "auto"
     assert "start=TopicModel(" in repr(third)
     assert third.get_params()["start"] is second
     assert clone(third).start is second
@@ -259,7 +263,7 @@ def test_each_set_of_a_start_has_the_dispersion_of_its_own_chain():
     assert not np.array_equal(p[0, -1], p[1, -1])
     for chain in range(2):
         np.testing.assert_array_equal(found[chain], p[chain, -1])
-    point = cv.TopicModel(2, method="em", dispersion="column", max_iter=3, seed=1, progress=False).fit(data)
+    point = cv.TopicModel(2, method=cv.EM(max_iter=3), dispersion="column", seed=1, progress=False).fit(data)
     (found,) = dispersion_of(point)
     np.testing.assert_array_equal(found, point.posterior["posterior"]["p"][0, 0])
     assert dispersion_of(cv.TopicModel(2, likelihood="poisson", **options).fit(data)) is None

@@ -8,9 +8,7 @@ import countveil as cv
 def test_a_tensor_of_two_modes_is_learned_from_batches_as_topics_are():
     counts = np.random.default_rng(4).poisson(40.0, (30, 6))
     options = {
-        "method": "svi",
-        "passes": 2,
-        "batch_rows": 7,
+        "method": cv.SVI(passes=2, batch_rows=7),
         "draws": 3,
         "seed": 1,
         "alpha": 0.4,
@@ -20,7 +18,7 @@ def test_a_tensor_of_two_modes_is_learned_from_batches_as_topics_are():
     np.testing.assert_array_equal(tensor.rate().to_numpy(), topics.rate().to_numpy())
     assert tensor.n_iter_ == 2 * 5
     with pytest.raises(ValueError, match="passes must be a whole number of at least 1, got 0"):
-        tensor.set_params(passes=0).fit(counts)
+        tensor.set_params(method__passes=0).fit(counts)
 
 
 def planted(seed=0, n_rows=60):
@@ -43,21 +41,21 @@ def test_components_depend_on_covariates_of_the_first_mode(tmp_path):
     settings = {"draws": 60, "tune": 60, "chains": 2, "seed": 1, "likelihood": "poisson", "progress": False}
     model = cv.TensorModel(3, modes=["country", "thing", "year"], prevalence="~ group", **settings)
     fit = model.fit(data, covariates=pd.DataFrame({"group": group}))
-    table = fit.contrast({"group": 1}, {"group": 0}, 0.95, uncalibrated=True).set_index("component")
+    table = fit.effects.contrast({"group": 1}, {"group": 0}, 0.95, uncalibrated=True).set_index("component")
     own = [
         int(mean[4 * k : 4 * k + 4].sum() > 0.5) * (k + 1)
-        for mean in fit.member_means("thing")
+        for mean in fit._reader.member_means("thing")
         for k in range(3)
     ]
     own = [k - 1 for k in own if k]
     assert sorted(own) == [0, 1, 2]
     ends = table[[name for name in table if name.endswith(("lower", "upper"))]].to_numpy()
     assert ((ends[:, 0] < truth[own]) & (truth[own] < ends[:, 1])).all()
-    assert set(fit.effects().columns) >= {"component", "term", "estimate"}
-    assert fit.tables()["effects"].equals(fit.effects())
+    assert set(fit.effects.table().columns) >= {"component", "term", "estimate"}
+    assert fit.tables["effects"].equals(fit.effects.table())
     fit.save(tmp_path / "fit.nc")
     found = cv.TensorModel.load(tmp_path / "fit.nc")
-    assert found.effects().equals(fit.effects())
+    assert found.effects.table().equals(fit.effects.table())
     assert found.covariates_.frame.equals(fit.covariates_.frame)
     ax = cv.plotting.effects(found, {"group": 1}, {"group": 0})
     assert ax.get_xlabel().startswith("difference in the expected share of one country")

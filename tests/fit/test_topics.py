@@ -20,7 +20,7 @@ def topics_of(fit):
 
 
 def test_the_planted_trend_is_found_with_the_year_that_has_no_documents(fit):
-    table = fit.prevalence_over()
+    table = fit.effects.over_time()
     assert list(table.columns) == ["topic", "support", "time", "estimate", "lower", "upper"]
     by = table.pivot(index="time", columns="topic", values="estimate")[topics_of(fit)]
     truth = SHARES / SHARES.sum(axis=1, keepdims=True)
@@ -37,8 +37,8 @@ def test_the_planted_trend_is_found_with_the_year_that_has_no_documents(fit):
 
 
 def test_shares_are_means_over_the_draws_of_each_chain(fit):
-    table, x = fit.prevalence_over(0.8), fit.posterior["posterior"]["theta_over_time"].to_numpy()
-    for number, found in fit._own("k"):
+    table, x = fit.effects.over_time(0.8), fit.posterior["posterior"]["theta_over_time"].to_numpy()
+    for number, found in fit._reader.numbered("k"):
         for t in range(YEARS):
             own = [
                 draw[t, k] / draw[t].sum()
@@ -51,32 +51,32 @@ def test_shares_are_means_over_the_draws_of_each_chain(fit):
 
 
 def test_a_chain_without_weight_says_nothing(fit):
-    before = fit.prevalence_over()
+    before = fit.effects.over_time()
     keep_weights(fit.posterior, np.array([1.0, 0.0]))
     fit._matched = {}
-    weighted = fit.prevalence_over().estimate.to_numpy().reshape(3, YEARS)
+    weighted = fit.effects.over_time().estimate.to_numpy().reshape(3, YEARS)
     del fit.posterior["chains"]
     fit._matched = {}
     x = fit.posterior["posterior"]["theta_over_time"].to_numpy()[0]
     np.testing.assert_allclose(weighted.T, (x / x.sum(axis=2, keepdims=True)).mean(axis=0), rtol=1e-6)
-    pd.testing.assert_frame_equal(fit.prevalence_over(), before)
+    pd.testing.assert_frame_equal(fit.effects.over_time(), before)
 
 
 def test_naive_fits_have_shares_without_intervals():
     naive = model(draws=4, tune=4, chains=1).fit(
         cv.NaiveCounts(np.maximum(np.asarray(counts().reports), 0)), time=TIME
     )
-    table = naive.prevalence_over()
+    table = naive.effects.over_time()
     assert list(table.columns) == ["topic", "support", "time", "estimate"]
     assert table.support.isna().all()
-    assert "uncalibrated_lower" in naive.prevalence_over(uncalibrated=True)
+    assert "uncalibrated_lower" in naive.effects.over_time(uncalibrated=True)
 
 
 def test_it_is_among_the_tables_and_needs_dates_and_an_interval_in_range(fit):
-    pd.testing.assert_frame_equal(fit.tables()["prevalence_over"], fit.prevalence_over())
+    pd.testing.assert_frame_equal(fit.tables["prevalence_over"], fit.effects.over_time())
     plain = model(draws=2, tune=2).fit(counts())
-    assert "prevalence_over" not in plain.tables()
+    assert "prevalence_over" not in plain.tables
     with pytest.raises(ValueError, match="needs a fit with dates of the rows"):
-        plain.prevalence_over()
+        plain.effects.over_time()
     with pytest.raises(ValueError, match="interval must be between 0 and 1"):
-        fit.prevalence_over(1.0)
+        fit.effects.over_time(1.0)

@@ -60,7 +60,7 @@ def test_the_fit_s_total_is_of_the_cells_that_were_seen(likelihood):
     found = totals_of(fit, data)
     assert found.fitted == pytest.approx(float(fit.rate().to_numpy()[~HIDDEN].sum()), rel=1e-9)
     assert found.fitted_lower < found.fitted < found.fitted_upper
-    point = fitted(cv.TopicModel(2, method="em", seed=1, threads=1, max_iter=5), data)
+    point = fitted(cv.TopicModel(2, method=cv.EM(max_iter=5), seed=1, threads=1), data)
     assert totals_of(point, data)[3:] == (None, None)
 
 
@@ -109,9 +109,7 @@ def test_a_poisson_fit_that_leaves_counts_out_is_told_what_to_try():
     assert not totals_of(right, data).falls_short
     assert advice_on(found, right) == ""
     assert advice_on(totals_of(right, data), poisson) == ""
-    variational = fitted(
-        cv.TopicModel(2, method="svi", alpha=0.75, seed=1, threads=1, max_iter=2, progress=False), data
-    )
+    variational = fitted(cv.TopicModel(2, method="svi", alpha=0.75, seed=1, threads=1, progress=False), data)
     assert advice_on(found, variational).endswith('Try likelihood="negative-binomial" with method gibbs.')
 
 

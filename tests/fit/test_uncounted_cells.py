@@ -11,7 +11,7 @@ from countveil.inference import starts
 
 pytestmark = pytest.mark.long
 
-SHORT = {"seed": 3, "threads": 1, "draws": 3, "tune": 3, "chains": 2, "max_iter": 3}
+SHORT = {"seed": 3, "threads": 1, "draws": 3, "tune": 3, "chains": 2}
 NETWORK_TEXT = "ic,jd,cd->ij"
 
 

@@ -17,6 +17,9 @@ REPORTS = planted(30, 20, 3, 0.5, seed=1)[3]
 DATA = cv.PrivatizedCounts(REPORTS, 0.5)
 
 
+STACKED = cv.Gibbs(weights="stacked")
+
+
 def fitted(**options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -26,11 +29,11 @@ def fitted(**options):
 @pytest.fixture(scope="module")
 def stacked():
     """A fit whose third chain knows nothing of the data."""
-    fit = fitted(weights="stacked")
+    fit = fitted(method=STACKED)
     draws = fit.posterior["posterior"]
     draws["theta"][2] = draws["theta"].to_numpy()[2].mean(axis=1, keepdims=True)
     draws["phi"][2] = 1 / 20
-    weighting.weigh(fit, fit.data_matrix(fit.observe(DATA)), fit.seed_)
+    weighting.weigh(fit, fit._reader.data_matrix(fit._observed(DATA)), fit.seed_)
     return fit
 
 
@@ -62,8 +65,8 @@ def test_components_are_of_the_mixture_of_the_chains_that_have_them(stacked):
     draws, numbers = stacked.posterior["posterior"], members_of(stacked.posterior)
     sizes = draws["theta"].sum("doc").to_numpy()
     sizes = sizes / sizes.sum(axis=2, keepdims=True)
-    table, shares = stacked.top_words(3), stacked.prevalences()
-    for k, found in stacked._own("k"):
+    table, shares = stacked.top_words(3), stacked.parts.prevalences()
+    for k, found in stacked._reader.numbered("k"):
         own = dict(zip(found.chains.tolist(), found.components.tolist(), strict=True))
         places = [(s // 24, s % 24, own[s // 24]) for s in numbers if s // 24 in own]
         words = np.array([draws["phi"].to_numpy()[place] for place in places])
@@ -72,7 +75,7 @@ def test_components_are_of_the_mixture_of_the_chains_that_have_them(stacked):
         np.testing.assert_allclose(best["probability"], values.mean(), rtol=1e-5)
         ends = [best["lower"], best["upper"]]
         np.testing.assert_allclose(ends, np.quantile(values, [0.05, 0.95]), rtol=1e-5)
-        np.testing.assert_allclose(stacked.member_means("word")[k], words.mean(axis=0), rtol=1e-5)
+        np.testing.assert_allclose(stacked._reader.member_means("word")[k], words.mean(axis=0), rtol=1e-5)
         size = np.mean([sizes[place] for place in places])
         np.testing.assert_allclose(shares["prevalence"][k], size, rtol=1e-5)
 
@@ -107,25 +110,29 @@ def test_weights_are_saved_and_come_from_the_seed(stacked, tmp_path):
     again = cv.TopicModel.load(tmp_path / "fit.nc")
     np.testing.assert_array_equal(again.weights_, stacked.weights_)
     assert again.rate().equals(stacked.rate())
-    one, other = fitted(weights="stacked"), fitted(weights="stacked", threads=2)
+    one, other = fitted(method=STACKED), fitted(method=STACKED, threads=2)
     np.testing.assert_array_equal(one.weights_, other.weights_)
     plain = fitted()
     assert plain.weights_.tolist() == [1 / 3] * 3
     np.testing.assert_array_equal(plain.posterior["posterior"]["theta"], one.posterior["posterior"]["theta"])
-    assert fitted(weights="stacked", chains=1).weights_.tolist() == [1.0]
+    assert fitted(method=STACKED, chains=1).weights_.tolist() == [1.0]
     with pytest.raises(ValueError, match="weights must be one of"):
-        fitted(weights="best")
+        fitted(method=cv.Gibbs(weights="best"))
 
 
 def test_every_model_has_weights_and_mirrored_pairs_count_once():
     counts = np.random.default_rng(3).poisson(3.0, (8, 8))
     network = cv.PrivatizedCounts(np.triu(counts, 1) + np.triu(counts, 1).T, 0.4)
-    quick = QUICK | {"weights": "stacked", "draws": 6}
+    quick = QUICK | {"method": STACKED, "draws": 6}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         fits = [cv.BlockModel(2, **quick).fit(network)]
         fits.append(cv.TensorModel(2, **quick).fit(cv.PrivatizedCounts(counts.reshape(4, 2, 8), 0.4)))
-        fits.append(cv.TopicModel(2, method="augmented-gibbs", **quick).fit(cv.PrivatizedCounts(counts, 0.4)))
+        fits.append(
+            cv.TopicModel(2, **quick | {"method": cv.AugmentedGibbs(weights="stacked")}).fit(
+                cv.PrivatizedCounts(counts, 0.4)
+            )
+        )
     for fit in fits:
         assert fit.weights_.shape == (3,)
         assert fit.weights_.sum() == pytest.approx(1.0)
@@ -133,8 +140,8 @@ def test_every_model_has_weights_and_mirrored_pairs_count_once():
 
 
 def test_methods_without_chains_have_no_weights():
-    with pytest.raises(ValueError, match=r"weights 'stacked' goes with one of .*'gibbs'.*, got method 'em'"):
-        cv.TopicModel(2, method="em", weights="stacked").fit(cv.PrivatizedCounts(np.ones((4, 4), int), 0.3))
+    with pytest.raises(TypeError, match="unexpected keyword argument 'weights'"):
+        cv.EM(weights="stacked")
 
 
 def test_an_interrupt_while_cells_are_scored_leaves_equal_weights_and_the_fit(monkeypatch):
@@ -143,6 +150,6 @@ def test_an_interrupt_while_cells_are_scored_leaves_equal_weights_and_the_fit(mo
 
     monkeypatch.setattr(weighting, "scores_left_out", interrupted)
     with pytest.warns(UserWarning, match="chains have equal weights: scoring them was interrupted"):
-        fit = cv.TopicModel(3, weights="stacked", **QUICK).fit(DATA)
+        fit = cv.TopicModel(3, method=STACKED, **QUICK).fit(DATA)
     assert fit.weights_.tolist() == [1 / 3] * 3
     assert fit.posterior["posterior"].sizes["draw"] == 24

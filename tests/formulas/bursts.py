@@ -2,14 +2,13 @@
 
 from itertools import product
 from math import exp, factorial, log, log1p
-from types import SimpleNamespace
 
 import numpy as np
 from scipy import stats
 from scipy.special import digamma, gammaln
 
+from countveil import ExactCounts, TopicModel
 from countveil.evaluation import predictive_log_score
-from countveil.fit.predicting import Predicts
 from countveil.laws.counts import NegativeBinomial, Unseen
 from countveil.laws.counts.negative_binomial import log_density
 from countveil.laws.noise.two_sided_geometric.burst_tokens import fill_masses
@@ -149,36 +148,20 @@ def conditional():
     same(library / library.sum(), printed / printed.sum())
 
 
-class Fit:
-    """What the score asks of a fit: two draws of two cells."""
-
-    model_ = SimpleNamespace(likelihood=NegativeBinomial("global"))
-    log_probabilities = Predicts.log_probabilities
-    exposure_matrix = None
-
-    def _true(self, _, counts):
-        return counts
-
-    def _chosen(self, cells):
-        return cells
-
-    def _in_data_order(self, matrix, _):
-        return matrix.ravel()
-
-    def matrix_draws(self):
-        return [(np.ones((1, 1)), np.array([[0.4], [2.0]])), (np.ones((1, 1)), np.array([[0.9], [1.0]]))]
-
-    def parameter_draws(self):
-        return [(np.array([0.5]),), (np.array([0.8]),)]
-
-
 @formula("13.7")
 def predictive():
     """score = sum_i log( mean over draws of P(y_i | draw) ) / sum_i y_i"""
-    y, fit = np.array([[3, 0]]), Fit()
+    y, options = np.array([[3, 0]]), {"seed": 1, "threads": 1, "progress": False}
+    fit = TopicModel(
+        1, likelihood="negative-binomial", dispersion="global", chains=1, draws=2, tune=0, **options
+    )
+    draws = fit.fit(ExactCounts(y)).posterior["posterior"]
+    draws["theta"][:] = 1.0
+    draws["phi"][:] = np.array([[[[0.4, 2.0]], [[0.9, 1.0]]]])
+    draws["p"][:] = np.array([[0.5, 0.8]])
     masses = [
         negative_binomial(y, phi.T / -np.log1p(-p), float(p[0]))
-        for (_, phi), (p,) in zip(fit.matrix_draws(), fit.parameter_draws(), strict=True)
+        for (_, phi), (p,) in zip(fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=True)
     ]
     same(predictive_log_score(y, fit), np.log(np.mean(masses, axis=0)).sum() / y.sum())
 

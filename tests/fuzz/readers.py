@@ -201,6 +201,7 @@ def fits() -> dict[str, bytes]:
 
     from countveil.data.observations import PrivatizedCounts
     from countveil.fit import BlockModel, TopicModel
+    from countveil.inference.methods import SVI
 
     reports = np.random.default_rng(1).poisson(1.5, (5, 5))
     short = {"seed": 1, "draws": 3, "tune": 1, "chains": 2, "threads": 1, "progress": False}
@@ -210,7 +211,7 @@ def fits() -> dict[str, bytes]:
         warnings.simplefilter("ignore", UserWarning)
         made = {
             "topics.nc": TopicModel(2, **short).fit(data),
-            "stream.nc": TopicModel(2, method="svi", passes=1, **short).fit(data),
+            "stream.nc": TopicModel(2, method=SVI(passes=1), **short).fit(data),
             "blocks.nc": BlockModel(2, **short).fit(reports_between(reports)),
         }
     for each in made.values():
@@ -225,11 +226,12 @@ def compact_fits() -> dict[str, bytes]:
     from countveil.data.observations import PrivatizedCounts
     from countveil.fit import BlockModel, TopicModel
     from countveil.inference import compact
+    from countveil.inference.methods import SVI
 
     reports = np.random.default_rng(1).poisson(1.5, (5, 5))
     data, short = PrivatizedCounts(reports, 0.4), {"seed": 1, "draws": 4, "threads": 1, "progress": False}
     made = {
-        "rows.nc": TopicModel(2, method="svi", passes=1, keep="summary", **short).fit(data),
+        "rows.nc": TopicModel(2, method=SVI(passes=1, keep="summary"), **short).fit(data),
         "packed.nc": BlockModel(2, tune=1, chains=2, **short).fit(reports_between(reports)),
     }
     for each in made.values():
@@ -241,8 +243,13 @@ def compact_fits() -> dict[str, bytes]:
 class Named:
     """As much of a fit as names are given to."""
 
-    parts = (SimpleNamespace(one="topic", axes=("word",)),)
+    _reader = SimpleNamespace(kinds=(SimpleNamespace(one="topic", axes=("word",)),))
     posterior = MappingProxyType({"posterior": {"word": ("tax", "bank", "rate")}})
+
+    @property
+    def parts(self) -> "Named":
+        """Its tables."""
+        return self
 
     def supported(self, axis: str, n: int) -> pd.DataFrame:
         """Its first members."""
@@ -285,9 +292,9 @@ def read_fit(path: Path) -> None:
         warnings.simplefilter("ignore")
         found.diagnostics()
         found.rate()
-        for part in found.parts:
+        for part in found._reader.kinds:
             for axis in part.axes:
-                members = found.members(axis, 3)
+                members = found.parts.members(axis, 3)
                 console().print(members.to_string(), markup=False)
 
 

@@ -2,38 +2,60 @@
 
 import threading
 import time
+from dataclasses import KW_ONLY
+from typing import Annotated
 
 import pytest
+from sklearn.base import clone
 
+import countveil as cv
+from countveil.common.parameters import OneOf, Option, check_rules, declared
 from countveil.engines.threads import ThreadEngine
 from countveil.inference.algorithm import Method, engine_or_threads
 from tests.joint import fit_settings
 
-METHOD = Method("slow", "Does nothing.", None, None, options={"way": ("first", "second"), "passes": None})
+
+@declared
+class Slow(Method):
+    """Does nothing."""
+
+    name = "slow"
+
+    _: KW_ONLY
+    way: Annotated[str, Option(OneOf(("first", "second")), "the way.")] = "first"
 
 
-@pytest.mark.parametrize(("value", "taken"), [(None, "first"), ("first", "first"), ("second", "second")])
-def test_none_stands_for_the_first_value_that_is_allowed(value, taken):
-    assert METHOD.option(fit_settings(way=value), "way") == taken
+def test_methods_are_equal_where_their_options_are():
+    assert Slow() == Slow(way="first")
+    assert Slow() != Slow(way="second")
+    assert Slow() != Method()
+    assert Slow() != "slow"
 
 
-def test_an_option_without_a_list_of_values_is_taken_as_it_is():
-    assert METHOD.option(fit_settings(passes=7), "passes") == 7
-    assert METHOD.option(fit_settings(passes=None), "passes") is None
+def test_a_method_has_its_own_options_alone():
+    with pytest.raises(TypeError, match="unexpected keyword argument 'center'"):
+        Slow(center=1)
+    with pytest.raises(ValueError, match=r"way must be one of \['first', 'second'\], got 'third'"):
+        check_rules(Slow(way="third"))
 
 
-def test_a_method_reads_its_own_options_alone():
-    with pytest.raises(KeyError, match="options of method 'slow' must include 'center', got"):
-        METHOD.option(fit_settings(), "center")
+def test_scikit_learn_knows_methods_as_parameters_with_parameters():
+    model = cv.TopicModel(2, method=Slow(way="second"))
+    assert model.get_params()["method__way"] == "second"
+    other = clone(model).set_params(method__way="first")
+    assert (model.method.way, other.method.way) == ("second", "first")
+    assert repr(model) == "TopicModel(method=Slow(way='second'), n_topics=2)"
 
 
-def test_records_are_cautious_where_they_say_nothing():
-    plain = Method("slow", "Does nothing.", None, None)
-    assert not any(
-        (plain.samples, plain.calibrated, plain.self_loops, plain.batches, plain.any_prior, plain.options)
-    )
+def test_methods_are_cautious_where_they_say_nothing():
+    plain = Method()
+    assert not any((plain.samples, plain.calibrated, plain.self_loops, plain.batches, plain.any_prior))
     assert plain.likelihoods == ("poisson",)
     assert plain.mechanisms is None
+    with pytest.raises(NotImplementedError):
+        plain.run(None, None, fit_settings())
+    with pytest.raises(NotImplementedError):
+        plain.go_on(None, None, fit_settings(), None, 1)
 
 
 def test_threads_are_there_for_as_long_as_they_are_needed():

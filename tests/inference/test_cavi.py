@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-import countveil as cv
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.inference import cavi, run
 from countveil.inference.streams import Streams
@@ -102,7 +101,7 @@ def test_by_default_an_ascent_ends_near_its_least_error():
     rng = np.random.default_rng(20190602)
     mu = rng.gamma(0.1, 3.0, (200, 10)) @ rng.gamma(0.1, 3.0, (10, 300))
     observations = PrivatizedCounts(draw_reports(mu, np.exp(np.array(-1.0)), rng), np.exp(-1.0))
-    model, rule = small_model(mu.shape, 10, 0.1, 1.0), run.relative_change(cv.TopicModel(10).tolerance)
+    model, rule = small_model(mu.shape, 10, 0.1, 1.0), run.relative_change(cavi.CAVI().tolerance)
     path = run.ascend(observations, model, cavi, rule, max_iter=500, seed=1, threads=1)
     state, errors = cavi.init(observations, model, Streams.of_chain(1, 0), SERIAL), []
     for _ in range(150):

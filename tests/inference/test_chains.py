@@ -6,8 +6,9 @@ import pytest
 from scipy.special import logit
 
 import countveil as cv
-from countveil.inference import augmented_gibbs, chains, dispersion, em, gibbs, moves, run, starts, tokens
+from countveil.inference import chains, dispersion, em, gibbs, moves, run, starts, tokens
 from countveil.inference.draws import Schedule
+from countveil.inference.methods import METHODS
 from countveil.inference.moves import Moving
 from countveil.inference.streams import Streams
 from countveil.laws.counts.laws import law_of
@@ -22,15 +23,15 @@ def test_starts_go_by_the_names_that_users_write():
     } == chains.STARTS  # fmt: skip
 
 
-@pytest.mark.parametrize("algorithm", [gibbs, augmented_gibbs], ids=["gibbs", "augmented-gibbs"])
+@pytest.mark.parametrize("algorithm", ["gibbs", "augmented-gibbs"])
 @pytest.mark.parametrize("start", [starts.least_squares, em.refined])
 def test_a_fit_is_a_run_of_its_algorithm(algorithm, start):
     observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
     plan = Schedule(3, 2, 2, 1)
     settings = fit_settings()._replace(plan=plan, seed=4, start=start)
-    found = chains.fit(algorithm.METHOD, observations, model, settings)
+    found = METHODS[algorithm]().run(observations, model, settings)
     own = run.sample(
-        observations, model, plan, seed=4, threads=1, progress=False, algorithm=algorithm,
+        observations, model, plan, seed=4, threads=1, progress=False, algorithm=METHODS[algorithm].algorithm,
         start=start,
     )  # fmt: skip
     assert_same_bits(tuple(found.draws), tuple(own.draws))
@@ -44,8 +45,8 @@ def test_a_fit_is_a_run_of_its_algorithm(algorithm, start):
 def test_moves_take_at_most_half_of_the_tuning(tune, asked, made):
     observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
     plan = Schedule(2, tune, 1, 1)
-    settings = fit_settings(moves=asked)._replace(plan=plan, seed=4)
-    found = chains.fit(gibbs.METHOD, observations, model, settings)
+    settings = fit_settings()._replace(plan=plan, seed=4)
+    found = gibbs.Gibbs(moves=asked).run(observations, model, settings)
     own = run.sample(
         observations, model, plan, seed=4, threads=1, progress=False, algorithm=Moving(gibbs, made)
     )  # fmt: skip
@@ -90,12 +91,12 @@ def test_moves_in_very_many_reports_by_tokens_merge_what_the_start_has_too_much(
 def test_other_chains_have_no_moves(monkeypatch, case, request):
     monkeypatch.setattr(Moving, "step", None)
     observations = planted(40, 30, 3, 0.5, seed=1)[2]
-    method = augmented_gibbs.METHOD if case == "published" else gibbs.METHOD
+    method = cv.AugmentedGibbs() if case == "published" else cv.Gibbs(moves=5)
     settings = fit_settings()._replace(plan=Schedule(1, 40, 1, 1))
     if case.startswith("very many"):
         request.getfixturevalue("by_tokens"), request.getfixturevalue("very_many")
         settings = settings._replace(start=starts.least_squares)
-    chains.fit(method, observations, small_model((40, 30), 1 if case == "one component" else 3), settings)
+    method.run(observations, small_model((40, 30), 1 if case == "one component" else 3), settings)
 
 
 @pytest.mark.parametrize("visited", [False, True])
@@ -110,7 +111,7 @@ def test_chains_by_tokens_have_moves_and_so_have_those_of_very_many_reports_that
     assert tokens.pays(observations, law) is not visited
     assert observations.reports.size > 99
     settings = fit_settings()._replace(plan=Schedule(1, 40, 1, 1))
-    chains.fit(gibbs.METHOD, observations, model, settings)
+    gibbs.Gibbs(moves=5).run(observations, model, settings)
     assert made == [2] * 41
 
 

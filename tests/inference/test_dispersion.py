@@ -466,10 +466,8 @@ def test_one_p_is_found():
     reports = bursty_counts(60.0 * theta @ phi, p, rng) + two_sided_geometric(np.full((150, 60), 0.4), rng)
     observations = PrivatizedCounts(reports, 0.4)
     model = bursty(matrix_model((150, 60), 2, 0.3, None, 1.0), "global")
-    for method in (em, cavi):
-        found = method.METHOD.fit(method.METHOD, observations, model, fit_settings(draws=3)).draws.parameters[
-            0
-        ]
+    for method in (em.EM(max_iter=200), cavi.CAVI(max_iter=200, tolerance=1e-5)):
+        found = method.run(observations, model, fit_settings(draws=3)).draws.parameters[0]
         assert np.ptp(found) == 0.0
         assert found.flat[0] == pytest.approx(p, abs=0.06)
 

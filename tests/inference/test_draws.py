@@ -86,7 +86,7 @@ def test_a_function_goes_over_every_array():
 HUGE = Schedule(draws=10**7, tune=0, chains=C, thin=1)
 # (4 x 2 + 5 x 2) float32 and (2 + 2 + 5 + 1 + 2) float64 for each draw
 SIZE_OF_HUGE = C * 10**7 * (4 * 18 + 8 * 12)
-ADVICE = r"smaller draws= \(with a larger thin=, to cover as many sweeps\)"
+ADVICE = r"smaller draws= \(with method=cv\.Gibbs\(thin=\.\.\.\), to cover as many sweeps\)"
 
 
 def test_the_size_of_draws_is_that_of_their_arrays():

@@ -18,6 +18,7 @@ from tests.joint import (
     dense_exposures,
     draw_factors,
     fit_settings,
+    method_with,
     mu_of,
     planted,
     small_model,
@@ -117,7 +118,7 @@ def test_known_offsets_do_not_change_the_penalty():
 def test_without_noise_nothing_is_held():
     counts = np.random.default_rng(1).poisson(0.4, (30, 20))
     observations, model = ExactCounts(counts), small_model(counts.shape, 4)
-    found = em.fit(em.METHOD, observations, model, fit_settings())
+    found = em.EM(max_iter=200).run(observations, model, fit_settings())
     plain, _ = climb(observations, model, len(found.objective), Streams.of_chain(3, 0))
     assert_same_bits(found.means, plain.factors)
 
@@ -125,7 +126,7 @@ def test_without_noise_nothing_is_held():
 def test_it_stops_before_it_overfits_strong_noise():
     mu, _, observations, _ = planted(150, 120, 5, np.exp(-0.5), seed=6, tokens=12.0)
     model = small_model(mu.shape, 12)
-    found = em.fit(em.METHOD, observations, model, fit_settings(max_iter=400))
+    found = em.EM(max_iter=400).run(observations, model, fit_settings())
     stopped, full = (
         np.abs(mu_of(factors) - mu).mean()
         for factors in (found.means, climb(observations, model, 400)[0].factors)
@@ -139,7 +140,7 @@ def test_under_strong_noise_the_size_of_its_rates_is_right():
     """Where the unconstrained fit has them add up to far too much."""
     mu, topics, observations, _ = planted(300, 150, 4, np.exp(-0.25), seed=3, tokens=200.0)
     model = small_model(mu.shape, 4)
-    found = em.fit(em.METHOD, observations, model, fit_settings())
+    found = em.EM(max_iter=200).run(observations, model, fit_settings())
     plain = climb(observations, model, len(found.objective))[0]
     size = [mu_of(factors).sum() / mu.sum() for factors in (found.means, plain.factors)]
     error = [topic_error(topics, (phi / phi.sum(axis=0)).T) for _, phi in (found.means, plain.factors)]
@@ -150,7 +151,8 @@ def test_under_strong_noise_the_size_of_its_rates_is_right():
 @pytest.mark.filterwarnings("ignore:Not safe yet:countveil.inference.diagnostics.FitWarning")
 @pytest.mark.parametrize("method", methods.METHODS)
 def test_data_with_nothing_to_learn_from_are_fitted_all_the_same(method):
-    options = {"draws": 5, "tune": 5, "chains": 1, "passes": 2, "seed": 1}
+    options = {"draws": 5, "tune": 5, "chains": 1, "seed": 1}
+    method = method_with(method, passes=2)
     one = cv.TopicModel(1, method=method, **options).fit(PrivatizedCounts([[3]], 0.5))
     assert np.isfinite(one.rate().to_numpy()).all()
     hidden = PrivatizedCounts([[3, 1], [2, 4]], 0.5, np.ones((2, 2), dtype=bool))

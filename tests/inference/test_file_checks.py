@@ -33,7 +33,7 @@ def fits(tmp_path_factory):
             "blocks": cv.BlockModel(2, **QUICK).fit(release),
             "tensor": cv.TensorModel(2, **QUICK).fit(tensor),
             "einsum": cv.PoissonFactorization("dk,vk->dv", {"k": 2}, **einsum, **QUICK).fit(release),
-            "stacked": cv.TopicModel(2, **QUICK | {"weights": "stacked"}).fit(release),
+            "stacked": cv.TopicModel(2, **QUICK | {"method": cv.Gibbs(weights="stacked")}).fit(release),
             "dynamic": cv.DynamicModel(2, **QUICK).fit(release),
             "moving": cv.DynamicModel(2, steady=False, prior_shape=0.5, **QUICK).fit(tensor),
             "moved": cv.TopicModel(3, **QUICK | {"tune": 20}).fit(release),
@@ -208,10 +208,16 @@ def test_facts_that_are_not_those_of_the_parameters_are_refused(kind, change, sa
 
 
 @pytest.mark.parametrize(
-    "name", ["tune", "draws", "thin", "max_iter", "threads", "seed", "n_topics", "passes", "total_rows"]
+    ("name", "given"),
+    [(name, {name: HUGE}) for name in ("tune", "draws", "threads", "seed", "n_topics")]
+    + [
+        ("thin", {"method": {"name": "gibbs", "thin": HUGE}}),
+        ("max_iter", {"method": {"name": "em", "max_iter": HUGE}}),
+        ("total_rows", {"method": {"name": "svi", "total_rows": HUGE}}),
+    ],
 )
-def test_numbers_that_nothing_can_count_to_are_refused(name, refusal):
-    assert f"{name} must be a whole number of at most " in refusal("topics", parameter(**{name: HUGE}))
+def test_numbers_that_nothing_can_count_to_are_refused(name, given, refusal):
+    assert f"{name} must be a whole number of at most " in refusal("topics", parameter(**given))
 
 
 def test_parameters_that_make_no_sense_are_refused(refusal):
@@ -219,8 +225,13 @@ def test_parameters_that_make_no_sense_are_refused(refusal):
         "topics", parameter(prior_shape=HUGE)
     )
     assert "tolerance must be a positive number, got nan" in refusal(
-        "topics", parameter(tolerance=float("nan"))
+        "topics", parameter(method={"name": "cavi", "tolerance": float("nan")})
     )
+    assert "passes goes with method 'svi', got method 'gibbs'" in refusal(
+        "topics", parameter(method={"name": "gibbs", "passes": 3})
+    )
+    assert "must state one method, got 'em' and 'gibbs'" in refusal("topics", parameter(method="em"))
+    assert "max_iter is now method=cv.CAVI(max_iter=...)" in refusal("topics", parameter(max_iter=500))
     assert "must not say where to compute" in refusal("topics", parameter(engine="tcp://192.0.2.1:8786"))
 
 

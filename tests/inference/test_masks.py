@@ -15,20 +15,17 @@ SHORT = {
     "draws": 3,
     "tune": 4,
     "chains": 2,
-    "max_iter": 4,
-    "passes": 2,
-    "batch_rows": 7,
 }
 FITS = {
     "gibbs": {"method": "gibbs"},
     "augmented-gibbs": {"method": "augmented-gibbs"},
-    "cavi": {"method": "cavi"},
-    "cavi, arithmetic": {"method": "cavi", "expectation": "arithmetic"},
-    "bessel-cavi": {"method": "bessel-cavi"},
-    "bessel-cavi, mean": {"method": "bessel-cavi", "center": "mean"},
-    "svi": {"method": "svi"},
-    "svi, geometric": {"method": "svi", "expectation": "geometric"},
-    "em": {"method": "em"},
+    "cavi": {"method": cv.CAVI(max_iter=4)},
+    "cavi, arithmetic": {"method": cv.CAVI(max_iter=4, expectation="arithmetic")},
+    "bessel-cavi": {"method": cv.BesselCAVI(max_iter=4)},
+    "bessel-cavi, mean": {"method": cv.BesselCAVI(max_iter=4, center="mean")},
+    "svi": {"method": cv.SVI(passes=2, batch_rows=7)},
+    "svi, geometric": {"method": cv.SVI(passes=2, batch_rows=7, expectation="geometric")},
+    "em": {"method": cv.EM(max_iter=4)},
     "gibbs from em": {"method": "gibbs", "start": "em"},
 }
 RNG = np.random.default_rng(1)

@@ -81,20 +81,18 @@ def test_draws_do_not_depend_on_the_number_of_threads():
     assert np.unique(alone.factors[0][0, :, 0, 0]).size == 20
 
 
-@pytest.mark.parametrize("expectation", [None, "geometric", "arithmetic"])
+@pytest.mark.parametrize("expectation", ["geometric", "arithmetic"])
 def test_steps_go_the_way_that_the_options_say(expectation):
     observations, model = scene()
-    found = optimising.fit(
-        cavi.METHOD, observations, model, fit_settings(expectation=expectation, max_iter=4)
-    )
+    found = cavi.CAVI(expectation=expectation, max_iter=4).run(observations, model, fit_settings())
     ways = {way: [] for way in cavi.EXPECTATIONS}
     for way, objectives in ways.items():
-        algorithm = optimising.with_options(cavi.METHOD, fit_settings(expectation=way))
+        algorithm = cavi.CAVI(expectation=way).bound()
         state = algorithm.init(observations, model, optimising.Streams.of_chain(3, 0), SERIAL)
         for _ in range(4):
             state, info = algorithm.step(state, observations, model, None, SERIAL)
             objectives.append(info.objective)
-    assert found.objective.tolist() == ways[expectation or "geometric"]
+    assert found.objective.tolist() == ways[expectation]
     assert ways["geometric"] != ways["arithmetic"]
 
 
@@ -102,7 +100,7 @@ def test_the_option_of_a_start_is_there_from_the_start():
     observations, model = scene()
     streams = optimising.Streams.of_chain(1, 0)
     for center in bessel_cavi.CENTERS:
-        algorithm = optimising.with_options(bessel_cavi.METHOD, fit_settings(center=center))
+        algorithm = bessel_cavi.BesselCAVI(center=center).bound()
         state = bessel_cavi.init(observations, model, streams, SERIAL, center=center)
         assert_same_bits(algorithm.init(observations, model, streams, SERIAL), state)
         expected = bessel_cavi.step(state, observations, model, streams, SERIAL, center=center)
@@ -111,40 +109,15 @@ def test_the_option_of_a_start_is_there_from_the_start():
 
 def test_it_stops_at_its_tolerance_or_after_its_iterations():
     observations, model = scene()
-    long = optimising.fit(cavi.METHOD, observations, model, fit_settings(max_iter=400, tolerance=1e-3))
+    long = cavi.CAVI(max_iter=400, tolerance=1e-3).run(observations, model, fit_settings())
     assert long.converged
     ranges = np.maximum.accumulate(long.objective) - np.minimum.accumulate(long.objective)
     changes = np.abs(np.diff(long.objective)) / ranges[1:]
     assert changes[-1] <= 1e-3 < changes[:-1].min()
-    short = optimising.fit(cavi.METHOD, observations, model, fit_settings(max_iter=3, tolerance=1e-30))
+    short = cavi.CAVI(max_iter=3, tolerance=1e-30).run(observations, model, fit_settings())
     assert not short.converged
     assert len(short.objective) == 3
     assert_same_bits(short.objective, long.objective[:3])
-
-
-def plain_init(observations, model, streams, engine, start, speed):
-    return speed
-
-
-def plain_step(state, observations, model, streams, engine, flavour):
-    return state, flavour
-
-
-def test_init_and_step_are_given_the_options_that_they_take():
-    toy = cavi.METHOD._replace(
-        algorithm=SimpleNamespace(init=plain_init, step=plain_step),
-        options={"max_iter": None, "speed": None, "flavour": ("plain", "odd")},
-    )
-    algorithm = optimising.with_options(toy, fit_settings(speed=7, flavour=None))
-    assert algorithm.init(None, None, None, None, None) == 7
-    assert algorithm.step(7, None, None, None, None) == (7, "plain")
-
-
-@pytest.mark.parametrize("missing", ["max_iter", "tolerance"])
-def test_a_record_declares_what_its_fit_reads(missing):
-    options = {name: allowed for name, allowed in cavi.METHOD.options.items() if name != missing}
-    with pytest.raises(KeyError, match=f"options of method 'cavi' must include '{missing}'"):
-        optimising.fit(cavi.METHOD._replace(options=options), *scene(), fit_settings())
 
 
 def test_without_a_reason_to_stop_it_stops_after_its_iterations():
@@ -155,7 +128,7 @@ def test_without_a_reason_to_stop_it_stops_after_its_iterations():
 
 def test_a_fit_holds_the_means_that_were_found():
     observations, model = scene()
-    found = optimising.fit(cavi.METHOD, observations, model, fit_settings(draws=2, max_iter=5))
+    found = cavi.CAVI(max_iter=5, tolerance=1e-5).run(observations, model, fit_settings(draws=2))
     state = optimising.climb(observations, model, cavi, fit_settings(), lambda *_: False, 5).state
     assert_same_bits(found.means, state.means)
     assert found.draws.log_likelihood.shape == (1, 2)

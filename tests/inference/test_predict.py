@@ -48,7 +48,7 @@ def test_cells_are_scored_draw_by_draw_as_all_at_once(dispersion):
     fit = cv.TopicModel(2, dispersion=dispersion, **QUICK).fit(observations)
     every, rng = fit.log_predictive(observations).to_numpy().reshape(12, 10), np.random.default_rng(1)
     rows, columns = np.divmod(rng.permutation(120)[:25], 10)
-    draws = zip(fit.matrix_draws(), fit.parameter_draws(), strict=False)
+    draws = zip(fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=False)
     found = log_predictive_of_cells(draws, observations, fit.model_.likelihood, rows, columns)
     np.testing.assert_allclose(found, every[rows, columns], rtol=1e-12)
     hidden = observations.hide(rows, columns)
@@ -120,12 +120,12 @@ def test_signal_share_is_one_at_the_true_rates_and_zero_at_none(kind):
 
 def test_a_starved_fit_says_so_in_words():
     _, _, observations, _ = planted(150, 120, 5, np.exp(-0.5), seed=6, tokens=12.0)
-    model = cv.TopicModel(5, method="cavi", draws=5, seed=1, tolerance=1e-8)
+    model = cv.TopicModel(5, method=cv.CAVI(tolerance=1e-8), draws=5, seed=1)
     with pytest.warns(FitWarning, match="has starved its components"):
         fit = model.fit(observations)
     assert "Not safe yet" in fit.diagnostics().verdict
     with pytest.warns(FitWarning, match=r"the fit expects \d{3}% .* of the sum of the true counts"):
-        kept = cv.TopicModel(5, method="cavi", expectation="arithmetic", draws=5, seed=1).fit(observations)
+        kept = cv.TopicModel(5, method=cv.CAVI(expectation="arithmetic"), draws=5, seed=1).fit(observations)
     assert "starved" not in kept.diagnostics().verdict
 
 

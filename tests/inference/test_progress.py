@@ -63,8 +63,8 @@ def test_a_fit_in_a_notebook_shows_one_output_drawn_anew(notebook, recwarn, caps
 @pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
 def test_an_optimiser_and_the_stochastic_method_show_theirs(notebook):
     counts = np.random.default_rng(1).poisson(2.0, (6, 5))
-    for method, unit in (("em", "sweeps"), ("svi", "rows")):
-        cv.TopicModel(2, method=method, seed=1, max_iter=5).fit(cv.PrivatizedCounts(counts, 0.4))
+    for method, unit in ((cv.EM(max_iter=5), "sweeps"), (cv.SVI(), "rows")):
+        cv.TopicModel(2, method=method, seed=1).fit(cv.PrivatizedCounts(counts, 0.4))
         assert unit in words(notebook[-1])
 
 

@@ -11,10 +11,7 @@ from countveil.inference import draws, row_gammas, svi
 from countveil.report.page import write_report
 
 OPTIONS = {
-    "method": "svi",
     "draws": 12,
-    "passes": 2,
-    "batch_rows": 16,
     "seed": 1,
     "threads": 1,
     "progress": False,
@@ -22,7 +19,7 @@ OPTIONS = {
 
 
 def model(keep="summary", **changes):
-    return cv.TopicModel(3, keep=keep, **(OPTIONS | changes))
+    return cv.TopicModel(3, method=cv.SVI(passes=2, batch_rows=16, keep=keep), **(OPTIONS | changes))
 
 
 @pytest.fixture(scope="module")
@@ -46,13 +43,13 @@ def pair(release):
 def test_draws_that_are_made_again_are_those_that_would_have_been_kept(pair):
     kept, made = pair
     assert "theta" not in made.posterior["posterior"]
-    for ours, theirs in zip(kept.matrix_draws(), made.matrix_draws(), strict=True):
+    for ours, theirs in zip(kept._reader.matrix_draws(), made._reader.matrix_draws(), strict=True):
         np.testing.assert_array_equal(ours[0], theirs[0])
         np.testing.assert_array_equal(ours[1], theirs[1])
-    for ours, theirs in zip(kept.even_draws(5), made.even_draws(5), strict=True):
+    for ours, theirs in zip(kept._reader.even_draws(5), made._reader.even_draws(5), strict=True):
         np.testing.assert_array_equal(ours[0][0], theirs[0][0])
-    some = [theta for theta, _ in made.matrix_draws()]
-    for ours, theirs in zip(made.even_draws(5), np.linspace(0, 11, 5).astype(int), strict=True):
+    some = [theta for theta, _ in made._reader.matrix_draws()]
+    for ours, theirs in zip(made._reader.even_draws(5), np.linspace(0, 11, 5).astype(int), strict=True):
         np.testing.assert_array_equal(ours[0][0], some[theirs])
 
 
@@ -69,7 +66,7 @@ def test_draws_are_made_some_rows_at_a_time(pair, monkeypatch):
 def test_the_sum_of_all_rows_is_that_of_the_draws(pair):
     made = pair[1]
     totals = made.posterior["posterior"]["theta_total"].to_numpy()[0]
-    sums = [theta.sum(axis=0) for theta, _ in made.matrix_draws()]
+    sums = [theta.sum(axis=0) for theta, _ in made._reader.matrix_draws()]
     np.testing.assert_allclose(totals, sums, rtol=1e-5)
 
 
@@ -78,11 +75,11 @@ def test_results_are_those_of_all_draws(pair, release):
     np.testing.assert_allclose(made.rate(), kept.rate(), rtol=1e-6)
     np.testing.assert_allclose(made.fit_transform(release), kept.fit_transform(release), rtol=1e-5)
     np.testing.assert_array_equal(made.transform(release), kept.transform(release))
-    for table in ("prevalences", "top_words", "topics"):
-        ours, theirs = getattr(kept, table)(), getattr(made, table)()
+    for table in (lambda fit: fit.parts.prevalences(), cv.TopicModel.top_words, cv.TopicModel.topics):
+        ours, theirs = table(kept), table(made)
         assert "lower" not in theirs  # intervals of svi are not calibrated, whatever it keeps
         pd.testing.assert_frame_equal(theirs, ours, rtol=1e-6)
-    ours, theirs = kept.prevalences(uncalibrated=True), made.prevalences(uncalibrated=True)
+    ours, theirs = kept.parts.prevalences(uncalibrated=True), made.parts.prevalences(uncalibrated=True)
     pd.testing.assert_frame_equal(theirs, ours, rtol=1e-5)
     assert made.diagnostics().verdict == kept.diagnostics().verdict
     assert made.totals().fitted == pytest.approx(kept.totals().fitted, rel=1e-6)
@@ -94,22 +91,22 @@ def test_results_are_those_of_all_draws(pair, release):
 def test_documents_are_those_of_all_draws(pair, monkeypatch):
     kept, made = pair
     calls = {
-        "topic_shares": [(), ([59, 3, 3, 17],), ([],)],
-        "top_documents": [(0, 5), (2, 60)],
-        "similar_documents": [(31, 4)],
-        "topic_correlations": [()],
+        "shares": [(), ([59, 3, 3, 17],), ([],)],
+        "top": [(0, 5), (2, 60)],
+        "similar": [(31, 4)],
+        "correlations": [()],
     }
     monkeypatch.setattr(documents, "DOCUMENTS_AT_ONCE", 7)
     for merged in (False, True):
         for name, every in calls.items():
             for given in every:
-                ours, theirs = (getattr(fit, name)(*given, uncalibrated=True) for fit in pair)
+                ours, theirs = (getattr(fit.documents, name)(*given, uncalibrated=True) for fit in pair)
                 pd.testing.assert_frame_equal(theirs, ours, rtol=1e-5, atol=1e-7)
         if not merged:
-            kept.merge([1, 2]), made.merge([1, 2])
-            calls["top_documents"] = [(0, 5), (1, 60)]
-    kept.unmerge(), made.unmerge()
-    assert list(made.tables()) == list(kept.tables())
+            kept.parts.merge([1, 2]), made.parts.merge([1, 2])
+            calls["top"] = [(0, 5), (1, 60)]
+    kept.parts.unmerge(), made.parts.unmerge()
+    assert list(made.tables) == list(kept.tables)
 
 
 def test_totals_leave_masked_cells_out(release):
@@ -132,25 +129,41 @@ def test_means_and_quantiles_of_draws_are_those_of_the_gammas(pair):
     assert (np.abs(draws.mean(axis=0) - row_gammas.mean_of(tree, "theta")[:10]) < 5.0 * error).all()
 
 
-@pytest.mark.parametrize("call", [lambda fit: fit.members("doc"), lambda fit: fit.member_spread("doc")])
+@pytest.mark.parametrize(
+    "call", [lambda fit: fit.parts.members("doc"), lambda fit: fit._reader.member_spread("doc")]
+)
 def test_what_needs_all_draws_at_once_says_what_to_set(pair, call):
-    with pytest.raises(ValueError, match=r"all draws of theta at once, .* fit with keep='draws'"):
+    with pytest.raises(
+        ValueError, match=r"all draws of theta at once, .* fit with method=cv\.SVI\(keep='draws'\)"
+    ):
         call(pair[1])
 
 
 def test_other_methods_keep_draws():
-    with pytest.raises(ValueError, match="keep 'summary' goes with method 'svi', got method 'gibbs'"):
-        model(method="gibbs").fit(cv.ExactCounts(np.ones((4, 4), int)))
-    with pytest.raises(ValueError, match="keep must be one of"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'keep'"):
+        cv.Gibbs(keep="summary")
+    with pytest.raises(ValueError, match=r"keep must be one of \['draws', 'summary'\], got 'all'"):
         model("all").fit(cv.ExactCounts(np.ones((4, 4), int)))
+
+
+@pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
+def test_tensors_keep_a_summary_too():
+    counts = np.random.default_rng(4).poisson(40.0, (30, 3, 4))
+    options = {"draws": 5, "seed": 1, "alpha": 0.4, "threads": 1, "progress": False}
+    kept, made = (
+        cv.TensorModel(2, method=cv.SVI(passes=2, batch_rows=16, keep=keep), **options).fit(counts)
+        for keep in ("draws", "summary")
+    )
+    assert "factor_mode0" not in made.posterior["posterior"]
+    np.testing.assert_allclose(made.rate(), kept.rate(), rtol=1e-5)
 
 
 def test_a_summary_is_saved_read_and_goes_on(pair, release, tmp_path):
     made = pair[1]
     made.save(tmp_path / "fit.nc")
     back = cv.TopicModel.load(tmp_path / "fit.nc")
-    assert back.keep == "summary"
-    for ours, theirs in zip(made.matrix_draws(), back.matrix_draws(), strict=True):
+    assert back.method == made.method == cv.SVI(passes=2, batch_rows=16, keep="summary")
+    for ours, theirs in zip(made._reader.matrix_draws(), back._reader.matrix_draws(), strict=True):
         np.testing.assert_array_equal(ours[0], theirs[0])
     pd.testing.assert_frame_equal(back.top_words(), made.top_words(), check_dtype=False)
     whole = model().partial_fit(release)
@@ -211,7 +224,7 @@ def test_a_summary_takes_the_room_of_two_draws(release):
 
 def test_draws_that_do_not_fit_point_to_a_summary(release, monkeypatch):
     monkeypatch.setattr(draws, "available_memory", lambda: 20_000)
-    with pytest.raises(MemoryError, match=r"take a smaller draws=.* or keep='summary'$"):
+    with pytest.raises(MemoryError, match=r"take a smaller draws=.* or method=cv\.SVI\(keep='summary'\)$"):
         model("draws", draws=40).fit(release)
     model(draws=40).fit(release)
 

@@ -71,7 +71,7 @@ def test_a_batch_speaks_for_all_rows_in_every_global_parameter():
 def test_it_finds_planted_topics(expectation):
     mu, topics, observations, _ = planted(800, 60, 4, np.exp(-0.5), seed=2)
     model = matrix_model(mu.shape, 4, 0.1, None, float(mu.mean()))
-    found = svi.fit(svi.METHOD, observations, model, fit_settings(passes=3, expectation=expectation))
+    found = svi.SVI(passes=3, batch_rows=64, expectation=expectation).run(observations, model, fit_settings())
     assert error_of(found, topics) < 0.1
 
 
@@ -89,7 +89,7 @@ def test_releases_on_disk_give_the_same_quality_as_in_memory(tmp_path):
         release.save(paths[-1])
     files = cv.ReleaseFiles(paths)
     assert files.shape == (400, 60)
-    fit = cv.TopicModel(4, method="svi", passes=3, batch_rows=50, draws=5, seed=1).fit(files)
+    fit = cv.TopicModel(4, method=cv.SVI(passes=3, batch_rows=50), draws=5, seed=1).fit(files)
     assert topic_error(topics, fit.components_) < 0.12
     draws = fit.posterior["posterior"]
     assert list(draws["doc"].to_numpy()[[0, 399]]) == ["text0", "text399"]

@@ -158,7 +158,7 @@ def test_a_resumed_fit_and_one_from_a_file_tell_the_same(kind, tmp_path, monkeyp
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_tables_of_chains_have_their_numbers():
-    model = cv.TopicModel(4, **QUICK | {"weights": "stacked"})
+    model = cv.TopicModel(4, **QUICK | {"method": cv.Gibbs(weights="stacked")})
     fit = model.fit(cv.PrivatizedCounts(COUNTS, 0.4))
     told, scores = fit.diagnostics(), fit.posterior["sample_stats"]["log_likelihood"].to_numpy()
     np.testing.assert_array_equal(told.chains["log_likelihood_mean"], scores.mean(axis=1))
@@ -194,7 +194,7 @@ def test_fits_without_a_record_open_and_tell_what_there_is(tmp_path):
         "log_likelihood_last",
         "weight",
     ]
-    point = cv.TopicModel(2, method="em", max_iter=3, seed=1, threads=1, progress=False)
+    point = cv.TopicModel(2, method=cv.EM(max_iter=3), seed=1, threads=1, progress=False)
     point.fit(cv.PrivatizedCounts(COUNTS, 0.4))
     assert told_of(point) == {}
     assert tuning.GROUP not in point.posterior.children

@@ -22,7 +22,7 @@ def pair():
 
 def test_dots_are_those_of_the_tables_and_counterparts_share_most(pair):
     ax = plotting.compare(*pair, n=4, interval=0.8, names=("all words", "fewer"))
-    tables = [fit.members("word", 100, 0.8).set_index(["component", "member"]) for fit in pair]
+    tables = [fit.parts.members("word", 100, 0.8).set_index(["component", "member"]) for fit in pair]
     titles = [text.get_text() for text in ax.texts]
     labels = [tick.get_text() for tick in ax.get_yticklabels()]
     rows = iter(drawn(ax))

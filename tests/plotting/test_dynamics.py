@@ -72,7 +72,7 @@ def test_what_has_no_time_or_is_unknown_is_refused(fit, tensor_fit):
 
 def test_every_topic_has_a_panel_with_its_curve_and_band():
     fit = the_fit()
-    table, axes = fit.prevalence_over(0.8), plotting.prevalence_over(fit, interval=0.8)
+    table, axes = fit.effects.over_time(0.8), plotting.prevalence_over(fit, interval=0.8)
     assert axes.shape == (1, 3)
     for k, ax in zip(table["topic"].unique(), axes.flat, strict=True):
         rows = table[table["topic"] == k]
@@ -223,7 +223,7 @@ def test_an_arrow_goes_from_a_component_to_where_its_activity_goes(moving_fit):
 def test_circles_grow_with_shares_and_have_names_and_what_stays(moving_fit):
     ax = plotting.transitions(moving_fit)
     known, stays = (
-        moving_fit.support(axis="item").set_index("component")["prevalence"],
+        moving_fit.parts.support(axis="item").set_index("component")["prevalence"],
         moving_fit.transitions(),
     )
     radii = dict(zip(order_of(ax), [circle.get_radius() for circle in drawn(ax, Circle)], strict=True))
@@ -232,7 +232,7 @@ def test_circles_grow_with_shares_and_have_names_and_what_stays(moving_fit):
         (said,) = [text for text in texts(ax) if text.startswith(f"component {k}")]
         own = stays[(stays["component"] == k) & (stays["previous_component"] == k)]["share"].iloc[0]
         assert said.endswith(f"{own:.0%} stays")
-        best = moving_fit.supported("item", 3).query("component == @k")["member"]
+        best = moving_fit.parts.supported("item", 3).query("component == @k")["member"]
         assert ", ".join(best).replace("$", r"\$") in said
 
 

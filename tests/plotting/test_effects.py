@@ -13,7 +13,7 @@ from tests.effects import FRAME, counts, model, the_fit
 def test_contrasts_are_those_of_the_table_in_their_order():
     fit, (a, b) = the_fit(), ({"party": "R"}, {"party": "D"})
     ax = plotting.effects(fit, a, b, 0.8)
-    table = fit.contrast(a, b, 0.8).sort_values("estimate", ascending=False)
+    table = fit.effects.contrast(a, b, 0.8).sort_values("estimate", ascending=False)
     (dots,) = ax.containers
     np.testing.assert_allclose(dots.lines[0].get_xdata(), table["estimate"])
     ends = np.array([line[:, 0] for line in dots.lines[2][0].get_segments()])
@@ -25,7 +25,7 @@ def test_contrasts_are_those_of_the_table_in_their_order():
 def test_numbers_make_curves_with_bands_and_other_rows_dots():
     fit, frame = the_fit(), pd.DataFrame({"age": [50.0, 30.0, 40.0]})
     ax = plotting.expected_prevalence(fit, frame)
-    table = fit.expected_prevalence(frame)
+    table = fit.effects.prevalence(frame)
     for k, line in zip(table["topic"].unique(), ax.get_lines(), strict=True):
         rows = table[table["topic"] == k].set_index("row")
         np.testing.assert_allclose(line.get_xdata(), [30.0, 40.0, 50.0])

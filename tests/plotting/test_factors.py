@@ -34,7 +34,7 @@ def test_topics_are_drawn_as_the_table_has_them(topic_fit):
         np.testing.assert_allclose(high, rows["upper"], rtol=1e-6)
     words = [*top.loc[top["topic"] == 2, "word"], *top.loc[top["topic"] == 0, "word"]]
     assert [t.get_text() for t in ax.get_yticklabels()] == [w.replace("$", r"\$") for w in words]
-    share = topic_fit.prevalences()["prevalence"][2]
+    share = topic_fit.parts.prevalences()["prevalence"][2]
     assert f"topic 2: {share:.1%} of all" in [t.get_text() for t in ax.texts]
     assert "80% intervals" in ax.get_xlabel()
 
@@ -49,7 +49,7 @@ def test_the_modes_of_a_tensor_and_the_actors_of_a_community(tensor_fit, block_f
 
 def test_prevalence_draws_the_shares_of_the_table(topic_fit, tensor_fit, block_fit):
     for fit in (topic_fit, tensor_fit, block_fit):
-        ax, table = plotting.prevalence(fit, 0.5), fit.prevalences(0.5)
+        ax, table = plotting.prevalence(fit, 0.5), fit.parts.prevalences(0.5)
         widths = [bar.get_width() for bar in ax.patches]
         np.testing.assert_allclose(widths, table["prevalence"])
         _, low, high = drawn(ax)[0]
@@ -59,11 +59,11 @@ def test_prevalence_draws_the_shares_of_the_table(topic_fit, tensor_fit, block_f
         assert (low < high).all()
     sizes = topic_fit.posterior["posterior"]["theta"].sum("doc").stack(s=("chain", "draw"))
     shares = (sizes / sizes.sum("topic")).quantile([0.25, 0.75], "s").to_numpy()
-    np.testing.assert_allclose(topic_fit.prevalences(0.5)[["lower", "upper"]].T, shares, rtol=1e-5)
+    np.testing.assert_allclose(topic_fit.parts.prevalences(0.5)[["lower", "upper"]].T, shares, rtol=1e-5)
 
 
 def test_a_model_that_the_pictures_do_not_know_is_drawn_by_its_own_words(chronicle):
-    ax, found = plotting.topics(chronicle, n=3), chronicle.members("year", 3)
+    ax, found = plotting.topics(chronicle, n=3), chronicle.parts.members("year", 3)
     assert {t.get_text() for t in ax.get_yticklabels()} == set(YEARS)
     for k, (middle, _, high) in enumerate(drawn(ax)):
         np.testing.assert_allclose(middle, found.loc[found["component"] == k, "probability"])
@@ -82,7 +82,7 @@ def test_the_kind_of_component_is_that_of_the_mode():
     ax = plotting.prevalence(fit, mode="j")
     assert [t.get_text() for t in ax.get_yticklabels()] == ["den 0", "den 1", "den 2"]
     np.testing.assert_allclose(
-        [bar.get_width() for bar in ax.patches], fit.prevalences(axis="j")["prevalence"]
+        [bar.get_width() for bar in ax.patches], fit.parts.prevalences(axis="j")["prevalence"]
     )
     assert plotting.topics(fit, mode="j").texts[2].get_text().startswith("den 2: ")
 
@@ -148,8 +148,8 @@ def test_cells_are_those_of_the_table():
     rng = np.random.default_rng(1)
     counts = pd.DataFrame(rng.poisson(30 * rng.dirichlet([0.3] * 3, 30) @ rng.dirichlet([0.2] * 8, 3)))
     fit = cv.TopicModel(3, **SHORT).fit(cv.PrivatizedCounts(counts, 0.2))
-    fit.relabel({1: "trade"})
-    table, ax = fit.topic_correlations(), plotting.correlations(fit)
+    fit.parts.relabel({1: "trade"})
+    table, ax = fit.documents.correlations(), plotting.correlations(fit)
     drawn = np.ma.filled(ax.images[0].get_array(), np.nan)
     for row in table.itertuples():
         assert drawn[row.topic, row.other] == drawn[row.other, row.topic] == row.correlation

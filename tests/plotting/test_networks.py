@@ -7,7 +7,7 @@ from countveil.plotting.networks import circle, communities_of, nice_ticks, rate
 
 def test_the_heat_map_holds_the_rates_in_the_order_of_communities(block_fit):
     ax = plotting.block_matrix(block_fit)
-    order, home, strength = communities_of(block_fit.network)
+    order, home, strength = communities_of(block_fit._reader.network)
     expected = block_fit.rate().to_numpy()[np.ix_(order, order)]
     np.fill_diagonal(expected, 0.0)
     np.testing.assert_allclose(ax.images[0].get_array(), expected)
@@ -22,19 +22,22 @@ def test_the_heat_map_holds_the_rates_in_the_order_of_communities(block_fit):
 def test_the_network_draws_the_strongest_pairs_and_every_name(block_fit, layout):
     ax = plotting.network(block_fit, layout=layout, edges=5)
     (lines,) = (c for c in ax.collections if type(c).__name__ == "PathCollection" and not c.get_sizes().size)
-    both = rate_matrix(block_fit, block_fit.network) + rate_matrix(block_fit, block_fit.network).T
+    both = (
+        rate_matrix(block_fit, block_fit._reader.network)
+        + rate_matrix(block_fit, block_fit._reader.network).T
+    )
     strongest = np.sort(both[np.triu_indices(8, 1)])[-5:]
     widths = np.asarray(lines.get_linewidths())
     np.testing.assert_allclose(((widths - 0.3) / 2.2) ** 2 * strongest[-1], strongest, rtol=1e-9)
     assert {t.get_text() for t in ax.texts} == {f"actor{i}" for i in range(8)}
-    assert len(ax.get_legend().get_texts()) == len(np.unique(communities_of(block_fit.network)[1]))
+    assert len(ax.get_legend().get_texts()) == len(np.unique(communities_of(block_fit._reader.network)[1]))
     few = plotting.network(block_fit, layout=layout, names=2)
-    strongest_two = np.argsort(-communities_of(block_fit.network)[2])[:2]
+    strongest_two = np.argsort(-communities_of(block_fit._reader.network)[2])[:2]
     assert {t.get_text() for t in few.texts} == {f"actor{i}" for i in strongest_two}
 
 
 def test_places_on_the_circle_differ_and_are_the_same_every_time(block_fit):
-    order, home, _ = communities_of(block_fit.network)
+    order, home, _ = communities_of(block_fit._reader.network)
     places = circle(order, home)
     np.testing.assert_allclose((places**2).sum(axis=1), 1.0)
     gaps = np.linalg.norm(places[:, None] - places[None], axis=2) + 9.0 * np.eye(8)

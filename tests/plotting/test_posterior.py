@@ -44,7 +44,7 @@ def test_traces_are_the_chains(topic_fit, release):
         np.testing.assert_array_equal(line.get_ydata(), chain)
     assert [t.get_text() for t in ax.get_legend().get_texts()] == ["chain 0", "chain 1"]
     assert plotting.trace(topic_fit, "total_rate").get_ylabel() == "expected sum of all counts"
-    em = cv.TopicModel(2, method="em", seed=1, max_iter=20).fit(release)
+    em = cv.TopicModel(2, method=cv.EM(max_iter=20), seed=1).fit(release)
     ax = plotting.trace(em)
     np.testing.assert_array_equal(ax.lines[0].get_ydata(), em.posterior["optimisation"]["objective"])
     with pytest.raises(ValueError, match="quantity must be one of objective, got 'total_rate'"):

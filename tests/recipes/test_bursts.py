@@ -59,7 +59,7 @@ class BlocksInBursts(InBursts, cv.BlockModel):
 def bursts(monkeypatch):
     likelihood = Bursts()
     monkeypatch.setitem(LIKELIHOODS, likelihood.name, likelihood)
-    monkeypatch.setitem(METHODS, "gibbs", METHODS["gibbs"]._replace(likelihoods=("poisson", "bursts")))
+    monkeypatch.setitem(METHODS, "gibbs", type("Bursts", (cv.Gibbs,), {"likelihoods": ("poisson", "bursts")}))
     return likelihood
 
 
@@ -118,7 +118,7 @@ def topics():
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         patch.setitem(LIKELIHOODS, "bursts", Bursts())
-        patch.setitem(METHODS, "gibbs", METHODS["gibbs"]._replace(likelihoods=("poisson", "bursts")))
+        patch.setitem(METHODS, "gibbs", type("Bursts", (cv.Gibbs,), {"likelihoods": ("poisson", "bursts")}))
         rng = np.random.default_rng(3)
         theta, phi = rng.gamma(0.5, 2.0, (SIZE[0], 2)), rng.dirichlet(np.full(SIZE[1], 0.3), 2)
         counts = Bursts().sample(12.0 * theta @ phi + 1e-3, rng, parameters(0.8))
@@ -252,7 +252,7 @@ def test_a_fit_finds_the_parameter_and_keeps_its_draws(topics, tmp_path):
     fit.save(tmp_path / "fit.nc")
     again = TopicsInBursts.load(tmp_path / "fit.nc")
     np.testing.assert_array_equal(again.posterior["posterior"]["p"], draws)
-    for one, other in zip(again.parameter_draws(), fit.parameter_draws(), strict=True):
+    for one, other in zip(again._reader.parameter_draws(), fit._reader.parameter_draws(), strict=True):
         np.testing.assert_array_equal(one[0], other[0])
     cells = np.zeros(SIZE, dtype=bool)
     cells[0] = True
@@ -267,7 +267,7 @@ def test_scores_of_a_fit_are_each_draws_own(topics):
     cells[:2, :5] = True
     found = fit.log_likelihood(data, cells).to_numpy().reshape(-1, 10)
     reports, _ = data.cells(*np.nonzero(cells))
-    draws = list(zip(fit.matrix_draws(), fit.parameter_draws(), strict=True))
+    draws = list(zip(fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=True))
     for s in (0, 17, 119):
         (theta, phi), ((p,),) = draws[s]
         rates = (theta @ phi.T)[cells]
@@ -280,7 +280,7 @@ def test_simulated_reports_are_of_each_draws_own_law(topics):
     simulated = fit.predict_reports(400, np.random.default_rng(1))
     means = [
         fit.model_.likelihood.mean(theta @ phi.T, own).sum()
-        for (theta, phi), own in zip(fit.matrix_draws(), fit.parameter_draws(), strict=True)
+        for (theta, phi), own in zip(fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=True)
     ]
     by_noise = data.noise.mean_at_zero(0.5) * np.prod(SIZE)
     total = simulated.sum(("doc", "word")).to_numpy()
@@ -311,7 +311,9 @@ def test_new_rows_are_projected_with_each_draws_parameter(topics):
     draws = fit.posterior["posterior"]
     rates = draws["theta_rate"].to_numpy().reshape(-1, 2)
     means = []
-    for rate, (_, phi), own in zip(rates, fit.matrix_draws(), fit.parameter_draws(), strict=False):
+    for rate, (_, phi), own in zip(
+        rates, fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=False
+    ):
         exposure = fit.model_.likelihood.exposure(0.5, own) * phi.sum(axis=0)
         means.append(fit.model_.likelihood.mean(1.0, own) * fit.prior_shape / (rate + exposure))
     found, expected = fit.transform(empty).mean(axis=0), np.mean(means, axis=0)

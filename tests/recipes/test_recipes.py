@@ -121,7 +121,7 @@ def test_a_release_of_a_mechanism_fits_from_memory_and_from_files(thinning, tmp_
     assert files.noise is thinning
     again = fitted(cv.TopicModel(K, **SHORTER), files)
     np.testing.assert_array_equal(again.posterior["posterior"]["phi"], fit.posterior["posterior"]["phi"])
-    batches = fitted(cv.TopicModel(K, method="svi", passes=20, batch_rows=10, seed=1), files)
+    batches = fitted(cv.TopicModel(K, method=cv.SVI(passes=20, batch_rows=10), seed=1), files)
     assert abs(float(batches.rate().sum()) / rates.sum() - 1.0) < 0.1
 
 
@@ -192,7 +192,9 @@ def pairs(monkeypatch):
     likelihood = Pairs()
     monkeypatch.setitem(LIKELIHOODS, likelihood.name, likelihood)
     for name in ("gibbs",):
-        monkeypatch.setitem(METHODS, name, METHODS[name]._replace(likelihoods=("poisson", "pairs")))
+        monkeypatch.setitem(
+            METHODS, name, type("Pairs", (METHODS[name],), {"likelihoods": ("poisson", "pairs")})
+        )
     return likelihood
 
 
@@ -311,12 +313,12 @@ def test_a_method_that_cannot_treat_a_prior_says_so(lognormal):
 
 
 def test_an_algorithm_fits(monkeypatch, tmp_path):
-    monkeypatch.setitem(METHODS, "two-sweeps", two_sweeps.METHOD)
+    monkeypatch.setitem(METHODS, "two-sweeps", two_sweeps.TwoSweeps)
     rates, rng = planted(10.0)
     data = cv.PrivatizedCounts(rng.poisson(rates) + rng.geometric(0.5, SIZE) - rng.geometric(0.5, SIZE), 0.5)
     options = SHORT | {"draws": 20, "tune": 10}
     fit = fitted(cv.TopicModel(K, method="two-sweeps", **options), data)
-    thinned = fitted(cv.TopicModel(K, moves=0, **options | {"tune": 20, "thin": 2}), data)
+    thinned = fitted(cv.TopicModel(K, method=cv.Gibbs(moves=0, thin=2), **options | {"tune": 20}), data)
     for name in ("theta", "phi", "theta_rate"):
         one, other = (each.posterior["posterior"][name].to_numpy() for each in (fit, thinned))
         np.testing.assert_array_equal(one, other)

@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from countveil.inference import chains, gibbs
-from countveil.inference.algorithm import Method
+from countveil.common.parameters import declared
+from countveil.inference import gibbs
+from countveil.inference.chains import Sampler
 from countveil.inference.starts import automatic
 
 
@@ -31,14 +32,14 @@ def step(state, data, model, streams, engine):
     return State(*inner._replace(sweep=state.sweep + 1)), info
 
 
-METHOD = Method(
-    "two-sweeps",
-    "samples the posterior, two sweeps at a time.",
-    chains.fit,
-    sys.modules[__name__],
-    samples=True,
-    calibrated=True,
-    self_loops=True,
-    any_prior=True,
-    learned_shapes=True,
-)
+@declared
+class TwoSweeps(Sampler):
+    """Samples the posterior, two sweeps at a time."""
+
+    name = "two-sweeps"
+    says = "samples the posterior, two sweeps at a time."
+    algorithm = sys.modules[__name__]
+    calibrated = True
+    self_loops = True
+    any_prior = True
+    learned_shapes = True

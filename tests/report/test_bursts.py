@@ -76,6 +76,6 @@ def test_a_poisson_fit_has_no_dispersion(bursty):
 
 def test_a_point_estimate_is_not_said_to_be_given(bursty):
     said = bursts_of(
-        fitted(bursty, {"seed": 1, "threads": 1, "max_iter": 5}, method="em", dispersion="global")
+        fitted(bursty, {"seed": 1, "threads": 1}, method=cv.EM(max_iter=5), dispersion="global")
     ).said
     assert "given" not in said

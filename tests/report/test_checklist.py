@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import countveil as cv
+from countveil.fit.parts import Parts
 from countveil.inference.diagnostics import State
 from countveil.report import checklist_of
 from countveil.report.checklist import Files, settled
@@ -47,7 +48,7 @@ def test_every_quantity_of_the_diagnostics_and_every_support_is_listed(topic_fit
 
 def test_components_that_some_chains_lack_are_listed_with_their_support(topic_fit, monkeypatch):
     table = pd.DataFrame({"component": [0, 1, 2], "support": [1.0, 0.5, 0.25]})
-    monkeypatch.setattr(type(topic_fit), "support", lambda *_, **__: table)
+    monkeypatch.setattr(Parts, "support", lambda *_, **__: table)
     said = items(topic_fit)["Support of the topics"].said
     assert said.startswith("1 of 3 that chains found are in all chains. Others, ")
     assert "1 (50%), 2 (25%)" in said
@@ -109,7 +110,7 @@ def test_no_true_count_is_printed():
 
 
 def test_a_fit_without_calibrated_intervals_has_none_and_no_check(release):
-    fit = cv.TopicModel(2, method="cavi", max_iter=5, seed=1, progress=False).fit(release)
+    fit = cv.TopicModel(2, method=cv.CAVI(max_iter=5), seed=1, progress=False).fit(release)
     found = items(fit, release)
     assert found["Intervals"].said == "None: those of method 'cavi' are not calibrated."
     assert found["Simulated releases"].said.startswith("No check: ")

@@ -31,7 +31,7 @@ def page(fit, ahead):
 
 
 def test_transitions_are_said_with_their_intervals(fit, page):
-    text, table, known = read(page).text, fit.transitions(), fit.support(axis="time")
+    text, table, known = read(page).text, fit.transitions(), fit.parts.support(axis="time")
     stable = known.loc[known["support"] > STABLE, "component"]
     assert "Over time" in text
     assert len(stable)

@@ -52,11 +52,11 @@ def test_totals_are_of_the_cells_that_were_reported(block_fit, network):
 def test_a_fit_beside_itself_has_everything_in_common(topic_fit, block_fit, tensor_fit, release):
     fits = (topic_fit, block_fit, tensor_fit)
     for fit in fits:
-        for each in map(fit.member_means, fit.parts[0].axes):
+        for each in map(fit._reader.member_means, fit._reader.kinds[0].axes):
             np.testing.assert_allclose(each.sum(axis=1), 1.0, rtol=1e-5)
             np.testing.assert_allclose(np.diag(overlaps(each, each)), 1.0, rtol=1e-5)
     found = compare(topic_fit, topic_fit, observed(topic_fit, release), 4)
-    (topics,) = found.parts
+    (topics,) = found._reader.kinds
     assert [pair.overlap for pair in topics.pairs] == ["100%"] * 3
     assert all(pair.members == pair.naive_members for pair in topics.pairs)
     assert topics.alike == 3
@@ -69,13 +69,13 @@ def test_what_two_distributions_share():
 
 def test_from_80_percent_on_two_are_much_the_same(topic_fit, monkeypatch):
     monkeypatch.setattr(naive, "overlaps", lambda first, second: np.diag([0.79, 0.8, 0.81]))
-    found = naive.pairs_of(topic_fit.parts[0], topic_fit, topic_fit, 2)
+    found = naive.pairs_of(topic_fit._reader.kinds[0], topic_fit, topic_fit, 2)
     assert sorted(pair.overlap for pair in found.pairs) == ["79%", "80%", "81%"]
     assert found.alike == 2
 
 
 def test_components_are_matched_whatever_their_order(release, topic_fit):
-    other, (part,) = cv.TopicModel(3, **QUICK).fit(release), topic_fit.parts
+    other, (part,) = cv.TopicModel(3, **QUICK).fit(release), topic_fit._reader.kinds
     turned = other.posterior["posterior"].dataset.isel(topic=[2, 0, 1]).assign_coords(topic=range(3))
     other.posterior["posterior"] = turned
     found = compare(topic_fit, other, observed(topic_fit, release), 2).parts[0]
@@ -90,7 +90,7 @@ def test_the_page_says_how_the_naive_fit_differs(topic_fit, release, tensor_fit,
     naive = naive_fit(topic_fit, release)
     found = compare(topic_fit, naive, observed(topic_fit, release), 8)
     assert f"expected sum of the true counts {found.total:,.0f} {found.naive_total:,.0f}" in page.text
-    for pair in found.parts[0].pairs:
+    for pair in found._reader.kinds[0].pairs:
         members = " ".join(f"{pair.members} {pair.naive_members} {pair.overlap}".split())
         assert f"{pair.title} {plain(members)}" in page.text
     assert "What if the noise were ignored?" not in read(render(topic_fit, release)).text

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import countveil as cv
+from countveil.fit.parts import Parts
+from countveil.fit.reading import FitReader
 from countveil.inference.diagnostics import Share, State, diagnose_optimiser
 from countveil.privacy._text import plain
 from countveil.report import load_fit, render, write_report
@@ -117,7 +119,7 @@ def test_pictures_have_words_and_headings_have_an_order(pages, kind):
 
 def test_topics_are_said_with_their_numbers(topic_fit, release, pages):
     text = read(pages["topics"]).text
-    top, shares = topic_fit.top_words(len(WORDS)), topic_fit.prevalences()
+    top, shares = topic_fit.top_words(len(WORDS)), topic_fit.parts.prevalences()
     for row in top.itertuples():
         assert f"{percent(row.probability)} ({percent(row.lower)} to {percent(row.upper)})" in text
     for row in shares.itertuples():
@@ -135,13 +137,13 @@ def test_topics_are_said_with_their_numbers(topic_fit, release, pages):
 
 def test_all_cards_have_bars_to_one_scale(topic_fit):
     bars = []
-    for card in cards(topic_fit, topic_fit.parts[0], 4):
+    for card in cards(topic_fit, topic_fit._reader.kinds[0], 4):
         assert len(card.listings[0].bars) == 4
         for bar in (card.share, *card.listings[0].bars):
             assert 0.0 <= bar.low <= bar.middle <= bar.high <= 100.0
         bars += card.listings[0].bars
     assert max(bar.high for bar in bars) == 100.0
-    table = topic_fit.supported("word", 4)
+    table = topic_fit.parts.supported("word", 4)
     scale = 100.0 / table["upper"].max()
     np.testing.assert_allclose(
         sorted(bar.middle for bar in bars), sorted((scale * table["probability"]).round(1)), atol=0.11
@@ -150,7 +152,7 @@ def test_all_cards_have_bars_to_one_scale(topic_fit):
 
 def test_components_are_listed_by_number(topic_fit, pages):
     titles = re.findall(r'<span class="name">Topic (\d+)</span>', pages["topics"])
-    assert [int(number) for number in titles] == sorted(topic_fit.prevalences()["topic"])
+    assert [int(number) for number in titles] == sorted(topic_fit.parts.prevalences()["topic"])
 
 
 PROBABILITY = "the truth lies inside with a probability of 90%"
@@ -211,13 +213,13 @@ def test_intervals_of_a_fit_that_failed_a_check_promise_nothing(topic_fit, relea
 def test_the_headline_has_its_meaning_and_what_follows(
     topic_fit, state, verdict, meaning, consequence, monkeypatch
 ):
-    monkeypatch.setattr(type(topic_fit), "unshared", lambda self: [])
+    monkeypatch.setattr(FitReader, "unshared", lambda self: [])
     judged = topic_fit.diagnostics()._replace(state=state, verdict=verdict)
     assert headline_of(topic_fit, judged) == (state.capitalize(), meaning, consequence)
 
 
 def test_topics_that_no_two_chains_share_are_not_to_be_reported(topic_fit, monkeypatch):
-    monkeypatch.setattr(type(topic_fit), "unshared", lambda self: list(self.parts))
+    monkeypatch.setattr(FitReader, "unshared", lambda self: list(self.kinds))
     judged = topic_fit.diagnostics()._replace(state=State.WITH_SUPPORT)
     assert headline_of(topic_fit, judged).consequence.endswith("but none of the topics.")
 
@@ -248,10 +250,10 @@ def test_topics_come_first_and_promises_after(pages):
 
 def test_effects_of_covariates_are_listed():
     text = read(render(the_fit())).text
-    row = the_fit().effects().iloc[0]
+    row = the_fit().effects.table().iloc[0]
     assert "Effects of covariates" in text
     assert f"Topic {row.topic} {row.term} {row.estimate:.2f} ({row.lower:.2f} to {row.upper:.2f})" in text
-    row = the_fit().contrasts().iloc[0]
+    row = the_fit().effects.contrasts().iloc[0]
     middle, low, high = (f"{100 * value:+.1f}" for value in (row.estimate, row.lower, row.upper))
     assert f"Topic {row.topic} party: R less D {middle} ({low} to {high})" in text
 
@@ -259,7 +261,7 @@ def test_effects_of_covariates_are_listed():
 def test_contrasts_are_shown_where_merged_topics_have_no_coefficients():
     fit = copy.deepcopy(the_fit())
     fit._adopt(fit.posterior.copy())
-    page = read(render(fit.merge([0, 1, 2]))).text
+    page = read(render(fit.parts.merge([0, 1, 2]))).text
     assert "Differences of shares" in page
     assert "Topic 0 party: R less D" in page
 
@@ -270,7 +272,7 @@ def test_topics_over_time_are_a_picture_with_words():
     assert "Topics over time" in page.text
     (alt,) = [of["alt"] for tag, of in page.tags if tag == "img" and of["alt"].startswith("Expected share")]
     assert f"from {dates.TIME.min()} to {1989 + dates.YEARS}, one curve a topic: topic 0" in alt
-    table = fit.prevalence_over()
+    table = fit.effects.over_time()
     own = table[table["topic"] == 0]["estimate"]
     assert f"{100 * own.iloc[0]:.0f}% to {100 * own.iloc[-1]:.0f}%" in alt.split(";")[0]
     assert "over time" not in read(render(the_fit())).text
@@ -320,7 +322,7 @@ def test_a_hundred_topics_and_long_labels_stay_small():
 
 
 def test_an_optimiser_and_any_einsum_have_pages_too(release):
-    text = read(render(cv.TopicModel(2, method="em", seed=1, max_iter=30).fit(release), release)).text
+    text = read(render(cv.TopicModel(2, method=cv.EM(max_iter=30), seed=1).fit(release), release)).text
     assert "positive reports explained" in text
     assert "sum explained" in text
     assert "one point estimate" in text
@@ -332,7 +334,7 @@ def test_an_optimiser_and_any_einsum_have_pages_too(release):
 
 UNCALIBRATED = {
     "cavi": ("method 'cavi' are not calibrated", {"method": "cavi"}),
-    "em": ("method 'em' are not calibrated", {"method": "em"}),
+    "em": ("method 'em' are not calibrated", {"method": cv.EM(max_iter=30)}),
     "naive": ("a naive fit do not hold the truth", {}),
 }
 
@@ -341,7 +343,7 @@ UNCALIBRATED = {
 @pytest.mark.parametrize(("why", "options"), UNCALIBRATED.values(), ids=UNCALIBRATED)
 def test_draws_that_are_not_calibrated_are_checked_against_nothing(release, topic_fit, why, options):
     data = release if options else cv.NaiveCounts(release)
-    fit = cv.TopicModel(2, **QUICK | options, max_iter=30).fit(data)
+    fit = cv.TopicModel(2, **QUICK | options).fit(data)
     text, other = (read(render(each, release)).text for each in (fit, topic_fit))
     said = f"Not checked: the check compares the release with simulated ones.* of {why}"
     assert re.search(said, text)
@@ -432,11 +434,11 @@ def test_without_jinja_the_error_says_what_to_install(topic_fit, monkeypatch):
 
 def test_a_page_on_topics_that_are_all_lost_is_not_to_be_trusted(monkeypatch):
     fit = cv.TopicModel(2, **QUICK).fit(release_of(np.random.default_rng(1).poisson(2.0, (6, 5))))
-    (part,) = fit.parts
+    (part,) = fit._reader.kinds
     agreed = fit.diagnostics()._replace(state=State.SAFE)
     monkeypatch.setattr("countveil.fit.results.diagnose", lambda *_: agreed)
     for n, wanted in ((1, False), (2, True)):
-        monkeypatch.setattr(type(fit), "undetermined", lambda self, n=n: {part: (n, 2)})
+        monkeypatch.setattr(Parts, "undetermined", lambda self, n=n: {part: (n, 2)})
         assert (fit.diagnostics().state == State.UNSAFE) is wanted
         assert ("should not be trusted" in render(fit)) is wanted
 

@@ -38,10 +38,10 @@ def test_a_model_that_the_page_does_not_know_is_shown_by_its_own_words(chronicle
     assert "Each story's share of everything told." in page.text
     assert "Open a story for its strongest entries: share of the story, with 90% intervals." in page.text
     for axis in ("word", "year"):
-        for row in chronicle.members(axis, 8).itertuples():
+        for row in chronicle.parts.members(axis, 8).itertuples():
             said = f"{row.member} {percent(row.probability)} ({percent(row.lower)} to {percent(row.upper)})"
             assert said in page.text
-    for row in chronicle.prevalences().itertuples():
+    for row in chronicle.parts.prevalences().itertuples():
         said = f"{percent(row.prevalence)} ({percent(row.lower)} to {percent(row.upper)})"
         assert f"Story {row.story} {said}" in page.text
     chronicle.save(tmp_path / "fit.nc")
@@ -86,9 +86,9 @@ def test_a_network_of_any_model_has_its_pictures_in_its_own_words(network):
     assert "ordered by club" in page.text
     assert any("clubs whose members" in attrs["alt"] for attrs in page.named("img"))
     assert "communit" not in page.text
-    table = block_table(model.network, intervals=True)
+    table = block_table(model._reader.network, intervals=True)
     assert (len(table), len(table[0])) == (2, 2)
-    many = model.network._replace(blocks=np.ones((13, 13)))
+    many = model._reader.network._replace(blocks=np.ones((13, 13)))
     assert block_table(many, intervals=True) == []
 
 

@@ -21,6 +21,14 @@ def test_names_are_what_differs_in_the_order_of_the_constructor():
         "n_topics=20, likelihood=negative-binomial",
     ]
     assert list(named_models([cv.TopicModel(5, seed=1)])) == ["TopicModel"]
+    methods = ("em", cv.CAVI(), cv.CAVI(tolerance=0.01))
+    assert list(named_models([cv.TopicModel(5, method=method) for method in methods])) == [
+        "method=em",
+        "method=cavi",
+        "method=CAVI(tolerance=0.01)",
+    ]
+    with pytest.raises(ValueError, match="models must differ from each other, got 2 that are alike"):
+        named_models([cv.TopicModel(5), cv.TopicModel(5, method=cv.Gibbs())])
     found = candidates_of(DATA, [cv.TopicModel(5), cv.BlockModel(2)], {})
     assert [each.name for each in found] == [
         "model=TopicModel, n_topics=5",
@@ -30,6 +38,12 @@ def test_names_are_what_differs_in_the_order_of_the_constructor():
 
 
 def test_given_names_stay_and_what_differs_is_still_known():
+    method = cv.Gibbs(moves=0, thin=9)
+    (found,) = candidates_of(DATA, [cv.TopicModel(2, method=method)], {"draws": 7, "thin": 3})
+    assert found.model.method == cv.Gibbs(moves=0, thin=3)
+    assert method.thin == 9
+    (found,) = candidates_of(DATA, [cv.TopicModel(2, method="em")], {"draws": 7, "thin": 3})
+    assert found.model.method == "em"
     found = candidates_of(DATA, {"few": cv.TopicModel(2), "many": cv.TopicModel(4)}, {"draws": 7})
     assert [each.name for each in found] == ["few", "many"]
     assert [each.differs for each in found] == [{"n_topics": 2}, {"n_topics": 4}]

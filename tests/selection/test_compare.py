@@ -69,7 +69,7 @@ def test_the_score_is_the_log_of_the_mean_probability_extrapolated_to_many_draws
         np.random.SeedSequence(5).spawn(4)[2].generate_state(1, np.uint64)[0] >> 1
     )  # of this fold's fits
     for m, likelihood in enumerate(("poisson", "negative-binomial")):
-        fit = cv.TopicModel(2, likelihood=likelihood, chains=2, thin=2, seed=seed, **SHORT)
+        fit = cv.TopicModel(2, likelihood=likelihood, chains=2, method=cv.Gibbs(thin=2), seed=seed, **SHORT)
         draws = fit.fit(cv.PrivatizedCounts(reports, ALPHA, mask)).posterior["posterior"].dataset
         theta, phi = (np.concatenate(draws[name].to_numpy()).astype(float) for name in ("theta", "phi"))
         p = np.concatenate(draws["p"].to_numpy()) if m else np.zeros((len(theta), reports.shape[1]))

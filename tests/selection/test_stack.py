@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 import countveil as cv
 from countveil import evaluation
 from countveil.evaluation.errors import randomised
-from countveil.fit.predicting import Predicts
+from countveil.fit.predicting import count_intervals_together
 from countveil.inference.folds import stacking_weights
 from countveil.selection import Stack
 from countveil.selection.stack import hold_out, seen_cells
@@ -95,21 +95,21 @@ def test_rates_are_the_weighted_mean_and_counts_come_from_fits_by_weight(stacked
 def test_probabilities_are_weighted_means_and_scores_take_a_stack(stacked, parts):
     counts = np.random.default_rng(4).poisson(3.0, (24, 14))
     cells, rng = np.random.default_rng(5).random(counts.shape) < 0.4, np.random.default_rng(6)
-    each, true = zip(*(fit.log_probabilities(counts, cells) for fit in stacked.fits), strict=True)
+    each, true = zip(*(fit._log_probabilities(counts, cells) for fit in stacked.fits), strict=True)
     together = logsumexp(each, axis=0, b=stacked.weights_[:, None])
     found = evaluation.predictive_log_score(counts, stacked, cells)
     assert found == pytest.approx(together.sum() / counts[cells].sum())
     np.testing.assert_array_equal(true[0], counts[cells])
     for ask in (
-        lambda fit: fit.count_probabilities(counts, parts[0], cells),
-        lambda fit: fit.report_probabilities(parts[1]),
+        lambda fit: fit._count_probabilities(counts, parts[0], cells),
+        lambda fit: fit._report_probabilities(parts[1]),
     ):
         expected = np.tensordot(stacked.weights_, np.array([ask(fit) for fit in stacked.fits]), 1)
         np.testing.assert_allclose(ask(stacked), expected)
-    pit = randomised(stacked.count_probabilities(counts, parts[0], cells), np.random.default_rng(6))
+    pit = randomised(stacked._count_probabilities(counts, parts[0], cells), np.random.default_rng(6))
     found = evaluation.coverage(counts, stacked, rng, parts[0], cells=cells)
     assert found == (np.abs(pit - 0.5) <= 0.45).mean()
-    pit = randomised(stacked.report_probabilities(parts[1]), np.random.default_rng(7))
+    pit = randomised(stacked._report_probabilities(parts[1]), np.random.default_rng(7))
     found = evaluation.coverage_of_reports(parts[1], stacked, np.random.default_rng(7))
     assert found == (np.abs(pit - 0.5) <= 0.45).mean()
 
@@ -120,14 +120,14 @@ def test_fits_that_see_other_cells_have_no_probabilities_together():
     data = cv.PrivatizedCounts(counts, 0.3)
     fits = (cv.BlockModel(1, **QUICK), cv.PoissonFactorization("dk,vk->dv", ranks={"k": 1}, **QUICK))
     both = Stack(tuple(quietly(fit, data) for fit in fits), ("a", "b"), np.full(2, 0.5), np.zeros((1, 2)))
-    for ask in (both.log_probabilities, both.count_probabilities):
+    for ask in (both._log_probabilities, both._count_probabilities):
         with pytest.raises(ValueError, match="cells must choose cells that every fit sees"):
             ask(counts)
 
 
 def passed(stack, shape, X):
     """(counts, cells) P(count <= y) in each cell, of all counts in turn."""
-    return np.stack([np.add(*stack.count_probabilities(np.full(shape, y), X)) for y in range(25)])
+    return np.stack([np.add(*stack._count_probabilities(np.full(shape, y), X)) for y in range(25)])
 
 
 @pytest.mark.long
@@ -213,7 +213,7 @@ class Known:
 @pytest.mark.parametrize(("rounding", "median"), [(0.0, 1), (1e-15, 1), (1e-9, 2)])
 def test_a_level_that_the_mixed_law_just_reaches_is_reached(rounding, median):
     fits = Known(0.3, 0.4, 0.3), Known(0.1, 0.2 - 2 * rounding, 0.1 + 2 * rounding, 0.6)
-    found = Predicts._count_intervals_together(fits, np.full(2, 0.5), None, 0.9, False)
+    found = count_intervals_together(fits, np.full(2, 0.5), None, 0.9, False)
     assert found["median"].item() == median
 
 
@@ -274,7 +274,7 @@ def test_topics_have_the_weight_of_the_chains_that_have_them(stacked):
 
 @pytest.mark.long
 def test_methods_without_calibrated_intervals_have_weights_and_no_intervals(parts):
-    point = quietly(cv.TopicModel(2, method="em", max_iter=5, seed=1, threads=1, progress=False), parts[0])
+    point = quietly(cv.TopicModel(2, method=cv.EM(max_iter=5), seed=1, threads=1, progress=False), parts[0])
     sampled = quietly(cv.TopicModel(2, **QUICK), parts[0])
     found = cv.stack([sampled, point], parts[1])
     assert found.names == ("fit 1", "fit 2")

@@ -67,8 +67,8 @@ def counts(
         table[name] = table[name].convert_dtypes()  # whole numbers without a decimal point, and empty cells
     write_table(table, output)
     judged = found.diagnostics()
-    if found.why_no_intervals:
-        say(f"No intervals: {found.why_no_intervals}.")
+    if found._reader.why_no_intervals:
+        say(f"No intervals: {found._reader.why_no_intervals}.")
     if warning := doubt_of(judged):
         say(warning, err=True)
     say(f"Wrote {output}: {in_words(table, sums)}.")

@@ -24,5 +24,5 @@ def export(
 
     Example: `countveil export survey.nc tables`
     """
-    for path in loaded(fit).to_csv(folder, force=force):
+    for path in loaded(fit).tables.to_csv(folder, force=force):
         say(f"Wrote {path}.")

@@ -46,6 +46,7 @@ fit_app = typer.Typer(help="Fit a model to a release.", no_args_is_help=True)
 Output = Annotated[Path, typer.Option("--output", "-o", help="The fit to write (netCDF, .nc).")]
 
 
+EQUAL = "equal"
 AUTO = '"auto" to choose it by held-out reports'
 CHECKPOINT = "File in which running chains are saved, with method 'gibbs' or method 'augmented-gibbs'."
 
@@ -79,7 +80,7 @@ class Sampling(NamedTuple):
             callback=lambda text: str(number_or_auto("chains", text)),
         ),
     ] = "auto"
-    weights: Weights = "equal"
+    weights: Weights = EQUAL
     seed: Seed = None
     threads: Threads = None
     scheduler: Annotated[
@@ -101,6 +102,11 @@ class Sampling(NamedTuple):
             name: number_or_word(getattr(self, name)) for name in ("dispersion", "prior_shape")
         }
         named["chains"] = number_or_auto("chains", self.chains)
+        weights = named.pop("weights")
+        if weights != EQUAL:
+            from countveil.inference.methods import made
+
+            named["method"] = made(self.method, {"weights": weights})
         scheduler = named.pop("scheduler")
         if scheduler is not None and "://" not in scheduler:
             raise ValueError(f"scheduler must be an address such as tcp://10.0.0.1:8786, got {scheduler!r}")
@@ -150,8 +156,7 @@ def fit_topics(
     about = {"covariates": rows.beside(data, people), "time": dates}
     from countveil.fit import TopicModel
 
-    seeded = {"seeds": seeds, "seed_weight": seeding.seed_weight}
-    model = TopicModel(number, prevalence=rows.prevalence, **seeded | sampling.arguments())
+    model = TopicModel(number, prevalence=rows.prevalence, seeds=seeds, **sampling.arguments())
     fit_to(model, data, saving, about)
     say_left_out(model)
     print_parts(model, members)
@@ -315,13 +320,13 @@ def print_parts(model: "FactorizationEstimator", n: int) -> None:
         say(f"Weights of the chains: {weights}.")
     if merged:
         say(merged)
-    for part in model.parts:
+    for part in model._reader.kinds:
         for axis in part.axes:
             title = f"{part.many.capitalize()} by share of {part.whole}"
             title = title if len(part.axes) == 1 else f"{title}: {axis}"
-            print_members(title, part, model.supported(axis, n), weighted=bool(weights))
-    if model.parts and model.why_no_intervals:
-        say(f"No intervals: {model.why_no_intervals}.")
+            print_members(title, part, model.parts.supported(axis, n), weighted=bool(weights))
+    if model._reader.kinds and model._reader.why_no_intervals:
+        say(f"No intervals: {model._reader.why_no_intervals}.")
 
 
 def print_totals(model: "FactorizationEstimator") -> None:

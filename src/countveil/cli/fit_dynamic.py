@@ -152,7 +152,7 @@ def print_trend(model: "DynamicModel") -> None:
 
     found, time = model.trend(), model.time_axis
     axis = found.columns[1]
-    steps = list(model.axes[time])  # several of which may have one label, such as spring
+    steps = list(model._reader.axes[time])  # several of which may have one label, such as spring
     if len(steps) > FEW_STEPS:
         return
     intervals = ", with 90% intervals" if "lower" in found else ""

@@ -77,9 +77,9 @@ def print_effects(model: "TopicModel | TensorModel | BlockModel") -> None:
 
     from countveil.common.console import console
 
-    effects = model.effects()
+    effects = model.effects.table()
     one = effects.columns[0]
-    title = Text(f"Coefficients, of the log of {model.parts[0].whole.removeprefix('all ')}")
+    title = Text(f"Coefficients, of the log of {model._reader.kinds[0].whole.removeprefix('all ')}")
     table = Table(one, "term", "estimate", title=title, title_justify="left", header_style="")
     for number, row in zip(effects[one], effects.itertuples(), strict=True):
         ends = f" ({row.lower:.2f} to {row.upper:.2f})" if "lower" in effects else ""
@@ -150,7 +150,7 @@ def print_over_time(model: "TopicModel") -> None:
     from countveil.common.console import console
 
     assert model.dates_ is not None
-    found, names = model.prevalence_over(), model.dates_.names
+    found, names = model.effects.over_time(), model.dates_.names
     places = np.unique(np.linspace(0, len(names) - 1, min(len(names), SHOWN)).astype(int))
     heads = [Column(Text(plain(str(names[place])))) for place in places]
     title = Text("Expected share of a document over time")
@@ -182,12 +182,23 @@ class Seeding(NamedTuple):
     seed_weight: Annotated[
         float,
         typer.Option(
-            rich_help_panel=MODEL, help="Amount added to the gamma shape of a seed word in its topic."
+            rich_help_panel=MODEL,
+            help="Amount added to the gamma shape of a seed word in its topic, if the file has no weights.",
         ),
     ] = USUAL_WEIGHT
 
-    def read(self) -> dict[str, list[str]] | None:
-        """The words by topic, if there is a file; raises ValueError, which names it."""
+    def read(self) -> "dict[str, list[str] | dict[str, float]] | None":
+        """The words by topic, if there is a file, with weights unless they have the usual one.
+
+        Raises:
+            ValueError: a file that does not hold seeds, which it names.
+        """
+        words = self._words()
+        if words is None or self.seed_weight == USUAL_WEIGHT:
+            return words
+        return {topic: with_weight(each, self.seed_weight) for topic, each in words.items()}
+
+    def _words(self) -> dict[str, Any] | None:
         if self.seeds is None:
             return None
         try:
@@ -197,8 +208,14 @@ class Seeding(NamedTuple):
             raise ValueError(f"{self.seeds} must hold seeds: {error}") from error
 
 
-def from_json(text: str) -> dict[str, list[str]]:
-    """An object of lists; what is in them is checked with the model's other parameters."""
+def with_weight(words: Any, weight: float) -> Any:
+    """A list of words as a mapping to their weight; what else a file holds, the model's own check refuses."""
+    plain = isinstance(words, list) and all(isinstance(word, str) for word in words)
+    return dict.fromkeys(words, weight) if plain and len(set(words)) == len(words) else words
+
+
+def from_json(text: str) -> dict[str, Any]:
+    """An object of lists, or of objects with weights; what is in them is checked with the model's other parameters."""
     found = json.loads(text)
     if not isinstance(found, dict):
         raise ValueError(

@@ -70,8 +70,8 @@ def forecast(
         print_check(checked)
         result |= {"check": checked.table, "verdict": checked.verdict}
     write_csv(table, output)
-    if model.why_no_intervals:
-        say(f"No intervals: {model.why_no_intervals}.")
+    if model._reader.why_no_intervals:
+        say(f"No intervals: {model._reader.why_no_intervals}.")
     say(f"Wrote {output}: {len(table):,} cells in {steps} time steps.")
     return result
 

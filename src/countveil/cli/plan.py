@@ -180,7 +180,7 @@ def check_bursts(method: str, likelihood: str, dispersion: str | float | None, p
     if dispersion is not None and not bursty:
         raise ValueError(f"dispersion goes with likelihood {NegativeBinomial.name!r}, got {likelihood!r}")
     if bursty:
-        check_likelihood(METHODS[method], NegativeBinomial())
+        check_likelihood(METHODS[method](), NegativeBinomial())
     if bursty and not pilot and not isinstance(dispersion, float):
         raise ValueError(f"dispersion must be a number without a pilot, got {dispersion!r}")
 

@@ -30,7 +30,7 @@ def relabel(
     found = loaded(fit)
     relabel_from(found, names)
     found.save(fit)
-    for part in found.parts:
-        for number, name in found.names_of(part.axes[0]).items():
+    for part in found._reader.kinds:
+        for number, name in found._reader.names_of(part.axes[0]).items():
             say(f"{part.one} {number}: {name}")
     say(f"Wrote {fit}.")

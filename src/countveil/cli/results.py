@@ -134,18 +134,18 @@ def fit_tables(found: Any, members: int, documents: int = 0) -> Result:
     from countveil.laws.counts import NegativeBinomial
 
     tables: Result = {}
-    for part in found.parts:
+    for part in found._reader.kinds:
         for axis in part.axes:
             tables[f"{part.many} by {axis}"] = partial(members_of, found, part, axis, members)
-    merged: list[list[int]] = found.merged() if found.merges else []
+    merged: list[list[int]] = found.parts.merged()
     if merged:
         tables["merged"] = merged
     if documents:
         tables["documents"] = partial(top_documents, found, documents)
     if found.covariates_ is not None:
-        tables |= {"effects": found.effects, "contrasts": found.contrasts}
+        tables |= {"effects": found.effects.table, "contrasts": found.effects.contrasts}
     if found.dates_ is not None:
-        tables["prevalence over time"] = found.prevalence_over
+        tables["prevalence over time"] = found.effects.over_time
     if found.model_.likelihood.name == NegativeBinomial.name:
         tables["dispersions"] = found.dispersions
     totals = found.totals()
@@ -169,12 +169,12 @@ def mechanism_of(judged: Any) -> Result:
 
 def members_of(found: Any, part: Any, axis: str, n: int) -> Any:
     """The n largest members of every component of a kind along an axis."""
-    return found.supported(axis, n).rename(columns={"component": part.one, "member": axis})
+    return found.parts.supported(axis, n).rename(columns={"component": part.one, "member": axis})
 
 
 def top_documents(found: Any, n: int) -> Any:
     """The documents of every topic, one table after another."""
     import pandas as pd
 
-    topics = found.support()["component"]
-    return pd.concat([found.top_documents(k, n) for k in topics], ignore_index=True)
+    topics = found.parts.support()["component"]
+    return pd.concat([found.documents.top(k, n) for k in topics], ignore_index=True)

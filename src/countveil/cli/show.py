@@ -40,12 +40,12 @@ def show(
     Example: `countveil show survey.nc --words 5 --documents 3`
     """
     found = loaded(fit)
-    if (word is not None or documents) and not hasattr(found, "top_documents"):
+    if (word is not None or documents) and not hasattr(found, "documents"):
         raise ValueError(f"word and documents need a fit of topics, got a fit of {type(found).__name__}")
     if word is not None:
         print_word(found, word)
-        return {"word": found.find_word(word)}
-    say(f"{type(found).__name__}: {found.data_in_words()}, method {found.posterior.attrs['method']}.")
+        return {"word": found.documents.find_word(word)}
+    say(f"{type(found).__name__}: {found._reader.data_in_words()}, method {found.posterior.attrs['method']}.")
     print_parts(found, members)
     if documents:
         print_documents(found, documents)
@@ -76,7 +76,7 @@ def print_documents(found: Any, n: int) -> None:
 
 def print_word(found: Any, word: str) -> None:
     """The probability of a word in every topic."""
-    for row in found.find_word(word).itertuples():
+    for row in found.documents.find_word(word).itertuples():
         name = f" {row.name}" if hasattr(row, "name") and row.name else ""
         say(f"topic {row.topic}{name}: {shown(row, row.probability)}, rank {row.rank}")
 

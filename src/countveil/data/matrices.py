@@ -16,7 +16,6 @@ from countveil.privacy._index import REMEDY, check_columns
 FLOAT_EXACT = 2.0**53
 LARGEST_REPORT = 2**53
 NARROW_TYPES = (np.int8, np.int16, np.int32)
-LARGEST = 2**63 - 1  # what compiled functions take
 
 
 def unwrap(reports: Any, mask: Any, rows: Any, columns: Any) -> tuple[Any, Any, Any, Any]:
@@ -389,15 +388,6 @@ def column_values(frame: pd.DataFrame, place: int) -> np.ndarray:
 def is_number(dtype: Any) -> bool:
     """Whether a type is of numbers or booleans, also among those of PyArrow."""
     return pd.api.types.is_numeric_dtype(dtype) or pd.api.types.is_bool_dtype(dtype)
-
-
-def check_integer(name: str, value: Any, least: int, most: int = LARGEST) -> None:
-    """Refuse what is not a whole number from ``least`` to ``most``."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if whole and value > most:  # it may have more digits than Python prints
-        raise ValueError(f"{name} must be a whole number of at most {most}, got a larger one")
-    if not whole or value < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
 
 
 MOST_CELLS = 1 << 24

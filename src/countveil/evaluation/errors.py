@@ -118,7 +118,7 @@ def predictive_log_score(counts: Any, fit: Any, cells: Any = None) -> float:
         ValueError: counts or cells of another shape or with other labels, counts that are no counts, or no token among
             the cells.
     """
-    scores, true = fit.log_probabilities(counts, cells)
+    scores, true = fit._log_probabilities(counts, cells)
     if not true.sum() > 0:
         raise ValueError("counts must hold at least one token among the cells, got none")
     return float(scores.sum() / true.sum())
@@ -152,7 +152,7 @@ def randomised_pit(
     Raises:
         TypeError, ValueError: counts or cells of another shape, or X that is not the fit's; rng not a Generator.
     """
-    return randomised(fit.count_probabilities(counts, X, cells), rng)
+    return randomised(fit._count_probabilities(counts, X, cells), rng)
 
 
 def randomised_pit_of_reports(
@@ -167,7 +167,7 @@ def randomised_pit_of_reports(
     Raises:
         TypeError, ValueError: as ``randomised_pit``, and a cell that is masked in X.
     """
-    return randomised(fit.report_probabilities(X, cells, report), rng)
+    return randomised(fit._report_probabilities(X, cells, report), rng)
 
 
 def coverage(

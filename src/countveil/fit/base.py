@@ -5,32 +5,41 @@ import os
 import secrets
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from countveil import __version__
+from countveil.common.parameters import check_positive, check_rules, declared
+from countveil.data.covariates import Covariates, in_rows_of
+from countveil.data.dates import Dates
 from countveil.data.mechanism_checks import MechanismCheck, check_mechanism
 from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
 from countveil.data.reports import observations_of
 from countveil.engines.opening import check_engine, opened
 from countveil.engines.threads import ThreadEngine, threads_worth
-from countveil.fit.choosing import CHOSEN
-from countveil.fit.exporting import Exports, ShownInNotebooks
-from countveil.fit.options import APPROXIMATED, SAMPLED
-from countveil.fit.parameters import TakesOptions, check_choice, check_plain, check_positive
+from countveil.fit import counts_table, dispersions, predicting, results
+from countveil.fit.choosing import CHOSEN, choosing, is_auto, keep_size
+from countveil.fit.exporting import Tables, fit_card, makers_of_parts
+from countveil.fit.options import APPROXIMATED, SAMPLED, Options
+from countveil.fit.parameters import check_plain
+from countveil.fit.parts import Parts, supported_together
 from countveil.fit.predictive_checks import check_against_fit
+from countveil.fit.reading import FitReader
+from countveil.fit.rows import formula_of, restore_covariates, restore_dates, take_covariates, take_dates
 from countveil.fit.starting import check_another, portable, start_of
 from countveil.fit.totals import misses_counts, totals_of
 from countveil.fit.weighting import weigh
 from countveil.inference import posterior as posteriors
 from countveil.inference.algorithm import Checkpoint, Fitted, Method, Settings
+from countveil.inference.chains import Sampler
 from countveil.inference.checkpoint import seed_of
 from countveil.inference.diagnostics import Diagnostics, FitWarning, State, signal_share
 from countveil.inference.draws import Schedule, rounds_of
@@ -42,7 +51,15 @@ from countveil.inference.kept import (
     kept_totals,
     mechanism_kept,
 )
-from countveil.inference.methods import METHODS, check_learned_shapes, check_likelihood, fit
+from countveil.inference.matching import Matched, weights_of
+from countveil.inference.methods import (
+    METHODS,
+    check_learned_shapes,
+    check_likelihood,
+    fit,
+    in_file,
+    method_of,
+)
 from countveil.inference.progress import compiling_told
 from countveil.inference.run import named_start
 from countveil.inference.svi import Stream, store
@@ -69,7 +86,8 @@ class Given(NamedTuple):
     mechanism: MechanismCheck | None  # by reports as they came
 
 
-class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstimator):
+@declared
+class FactorizationEstimator(Options, BaseEstimator):
     """A Poisson factorization that follows scikit-learn's conventions; the public models say which one it is.
 
     Attributes are there after ``fit``.
@@ -86,8 +104,18 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
         feature_names_in_: only for data of two axes whose columns have labels.
     """
 
-    rows_are_new_data: ClassVar[bool] = False  # whether rows may come in batches ("svi")
-    usual_likelihood: ClassVar[str | None] = None  # if the method takes it; None is the method's own first
+    _rows_are_new_data: ClassVar[bool] = False  # whether rows may come in batches ("svi")
+    _usual_likelihood: ClassVar[str | None] = None  # if the method takes it; None is the method's own first
+    _sized_by: ClassVar[tuple[str, str] | None] = (
+        None  # the parameter that may be "auto", and its latent axis
+    )
+    _takes_dates: ClassVar[bool] = False  # whether rows may have dates
+    _merges: ClassVar[bool] = False  # whether components can be counted as one
+
+    covariates_: ClassVar[Covariates | None] = None  # of the rows; a fit with some has its own
+    dates_: ClassVar[Dates | None] = None
+    _waiting: ClassVar[Any] = None  # covariates and dates that fit was given, until the data are read
+    _undated: ClassVar[Any] = None
 
     def _spec(self, n_modes: int) -> Spec:
         """The einsum of data with this many axes."""
@@ -104,7 +132,7 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
     def _observe(self, X: Any) -> Observations | ReleaseFiles:
         """Data as inference sees them."""
         if isinstance(X, ReleaseFiles):
-            return X if METHODS[self.method].batches else X.unpacked()
+            return X if self._method.batches else X.unpacked()
         if self.alpha is None or isinstance(X, Observations | Release):
             return observations_of(X)
         return PrivatizedCounts(alpha=self.alpha, **check_plain(X, self))
@@ -124,13 +152,13 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
         self, spec: Spec, sizes: dict[str, int], mean_count: float
     ) -> dict[str, GammaPrior | LearnedShapePrior]:
         """The prior of every factor by name, as ``prior_shape`` and ``prior_rate`` say."""
-        usual = LEARNED if METHODS[self.method].learned_shapes else USUAL_SHAPE
+        usual = LEARNED if self._method.learned_shapes else USUAL_SHAPE
         shape = usual if self.prior_shape is None else self.prior_shape
         return typical_priors(spec, sizes, shape, self.prior_rate, mean_count)
 
     def _likelihood(self) -> Likelihood:
         """The distribution of a count given its rate; raises ValueError."""
-        usual = self.usual_likelihood or METHODS[self.method].likelihoods[0]
+        usual = self._usual_likelihood or self._method.likelihoods[0]
         name = self.likelihood or (usual if self.dispersion is None else NegativeBinomial.name)
         if name == POISSON.name:
             if self.dispersion is not None:
@@ -138,8 +166,7 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
                     f"dispersion goes with likelihood {NegativeBinomial.name!r}, got likelihood {name!r}"
                 )
             return POISSON
-        samples = METHODS[self.method].samples
-        usual = "column" if samples and self._bursty_by_column() else "global"
+        usual = "column" if self._method.samples and self._bursty_by_column() else "global"
         return NegativeBinomial(usual if self.dispersion is None else self.dispersion)
 
     def _bursty_by_column(self) -> bool:
@@ -176,26 +203,138 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
         """
         self._check_parameters()
         self._take_rows(X, covariates, time)
-        check_computing(self.method, self.engine, client)
-        check_positive("checkpoint_minutes", checkpoint_minutes)
-        if checkpoint is not None and not METHODS[self.method].samples:
-            samplers = sorted(name for name, method in METHODS.items() if method.samples)
-            raise ValueError(f"checkpoint goes with one of {samplers}, got method {self.method!r}")
-        saving = Checkpoint(Path(checkpoint), 60.0 * checkpoint_minutes, resume) if checkpoint else None
-        if saving is not None:
-            saving.check_free()
-        if self._is_auto:
+        check_computing(self._method, self.engine, client)
+        saving = saving_to(checkpoint, checkpoint_minutes, resume, self._method)
+        if is_auto(self):
             self._settle_seed(saving)
-        with self._choosing(X):
+        with choosing(self, X):
             given = self._given(X)
-            if not self._is_auto:
+            if not is_auto(self):
                 self._settle_seed(saving)
             settings = self._settings(saving, given)
             with compiling_told(self.progress), opened(self.engine, client, settings.threads) as engine:
-                found = fit(self.method, given.data, given.model, settings._replace(engine=engine))
+                found = fit(self._method, given.data, given.model, settings._replace(engine=engine))
         n_rows = given.data.shape[0]
         self._adopt_fit(found, given, n_rows, n_rows)
         return self
+
+    rate = results.rate
+    totals = results.totals
+    diagnostics = results.diagnostics
+    dispersions = dispersions.dispersions
+    log_predictive = results.log_predictive
+    log_likelihood = results.log_likelihood
+    predict_reports = predicting.predict_reports
+    predict_counts = predicting.predict_counts
+    count_intervals = predicting.count_intervals
+    counts_table = counts_table.counts_table
+    save = results.save
+
+    # Functions of a fit, or of several, by which modules that may not import models score and compare them.
+    _log_probabilities = predicting.log_probabilities
+    _count_probabilities = predicting.count_probabilities
+    _report_probabilities = predicting.report_probabilities
+    _supported_together = staticmethod(supported_together)
+    _totals_together = staticmethod(results.totals_of_fits)
+    _count_intervals_together = staticmethod(predicting.count_intervals_together)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a fit written by ``save``, once its seal, its structure and its values have been checked.
+
+        Raises:
+            FileNotFoundError: no such file.
+            ValueError: not a countveil fit of this kind, or one that was changed, before or while it was read.
+            OSError: the process that checks it first does not start.
+        """
+        return results.read(cls, path)
+
+    @property
+    def posterior(self) -> xr.DataTree:
+        """All draws; raises NotFittedError before ``fit``."""
+        if not hasattr(self, "posterior_"):
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted yet; call fit with a release first"
+            )
+        return self.posterior_
+
+    @property
+    def weights_(self) -> np.ndarray:
+        """(chain,) weights of the chains, with sum one: of each, whatever is said of all draws takes as many."""
+        return weights_of(self.posterior)
+
+    @property
+    def parts(self) -> Parts:
+        """Tables of topics, communities or components, and their names."""
+        return Parts(self)
+
+    @property
+    def tables(self) -> Tables:
+        """Every table that the fit has, by name."""
+        return Tables(self)
+
+    @property
+    def _reader(self) -> FitReader:
+        """The fit as the rest of the library reads it."""
+        return FitReader(self)
+
+    def _fitted(self) -> tuple[xr.DataTree, Factorization, Layout]:
+        """The posterior, and what its variables are."""
+        tree = self.posterior
+        return tree, self.model_, self._layout(self.model_.spec)
+
+    def _observed(self, X: Any) -> Observations:
+        """Data in memory as the model sees them: cells that are not part of them, such as self-loops, are masked.
+
+        Raises:
+            TypeError: data without a noise level (a bare array, and no ``alpha``).
+            ValueError: data that the model refuses.
+        """
+        found = self._observe(X)
+        return found.unpacked() if isinstance(found, ReleaseFiles) else found
+
+    def _makers(self) -> dict[str, Callable[[], pd.DataFrame]]:
+        """What makes each of ``tables`` that is about what was found."""
+        return makers_of_parts(self)
+
+    def _least_size(self) -> int:
+        """The least number of components to choose."""
+        return 1
+
+    def _modelled_cells(self) -> np.ndarray | None:
+        """A mask of the cells that the model does not leave out, over the data's axes; None for all."""
+        return None
+
+    @property
+    def _in_pairs(self) -> bool:
+        """Whether (i, j) and (j, i) are one count, which the model has above the diagonal."""
+        return False
+
+    def _sizes_by_chain(self) -> np.ndarray | float:
+        """(C, S, K) the counts that an entry of one stands for; 1 where the rows' factor is in expected counts."""
+        return 1.0
+
+    def _take_rows(self, X: Any, covariates: Any, time: Any) -> None:
+        """Hold what ``fit`` was given about the rows until the data are read; raises ValueError."""
+        formula = formula_of(self)
+        if covariates is None and formula is not None:
+            covariates = in_rows_of(X, formula)  # which a release may carry
+        take_covariates(self, covariates)
+        take_dates(self, time)
+
+    def _restored(self, tree: xr.DataTree, model: Factorization) -> Factorization:
+        """The model with what its priors take from the data that a file holds; raises ValueError."""
+        return restore_dates(self, tree, restore_covariates(self, tree, model))
+
+    def _repr_html_inner(self) -> str:
+        """A table of facts once there is a fit; scikit-learn's own picture of the model before."""
+        return fit_card(self) if hasattr(self, "posterior_") else str(super()._repr_html_inner())
+
+    def _repr_mimebundle_(self, **options: Any) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**options)
+        if "text/html" in bundle:
+            bundle["text/html"] = self._repr_html_inner()
+        return bundle
 
     def _settle_seed(self, saving: Checkpoint | None = None) -> None:
         found = seed_of(saving.path) if saving is not None and saving.path.exists() else secrets.randbits(63)
@@ -240,16 +379,16 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
         tree = posteriors.data_tree(found, data, self.model_, layout, labels, facts)
         if found.state is not None:
             store(tree, self.model_, Stream(found.state, first.prior_scale_v, rows_seen, total_rows))
-        if (
-            self.weights == "stacked"
-            and METHODS[self.method].samples
-            and tree["posterior"].sizes["chain"] > 1
-        ):
+        method = self._method
+        stacked = isinstance(method, Sampler) and method.weights == "stacked"
+        if stacked and tree["posterior"].sizes["chain"] > 1:
             assert isinstance(data, Observations)
             self.posterior_ = tree
             weigh(self, data, self.seed_)
         self._adopt(tree)
-        diagnosed = cache(self._diagnosed)  # a second of a large fit, which two questions share
+        diagnosed = cache(
+            partial(results.diagnosed, self)
+        )  # a second of a large fit, which two questions share
         if not isinstance(data, ReleaseFiles):
             tree.attrs |= kept_data(data) | kept_totals(totals_of(self, data))  # by adopted draws
             mechanism = check_against_fit(self, data, mechanism, diagnosed)
@@ -259,11 +398,9 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
         self._warn_if_unsound(diagnosed)
 
     def _settings(self, saving: Checkpoint | None, given: Given, start: Any = None) -> Settings:
-        names = {name for method in METHODS.values() for name in method.options}
         rounds = rounds_of(self.chains)
         return Settings(
-            Schedule(self._n_draws(), self.tune, rounds[-1], self.thin, rounds),
-            options={name: getattr(self, name, None) for name in names},
+            Schedule(self._n_draws(), self.tune, rounds[-1], self._thin(), rounds),
             seed=self.seed_,
             threads=self._n_threads(given.data),
             progress=self.progress,
@@ -276,9 +413,19 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
             ),
         )
 
+    @property
+    def _method(self) -> Method:
+        """The method, also where its name stands for it; raises ValueError for a name that there is not."""
+        return method_of(self.method)
+
+    def _thin(self) -> int:
+        """Sweeps of a chain for each draw that is kept."""
+        method = self._method
+        return method.thin if isinstance(method, Sampler) else 1
+
     def _n_draws(self) -> int:
         """Draws from each chain or from the approximation."""
-        usual = SAMPLED if METHODS[self.method].samples else APPROXIMATED
+        usual = SAMPLED if self._method.samples else APPROXIMATED
         return usual if self.draws is None else self.draws
 
     def _start_as_named(self, given: Given) -> Any:
@@ -288,10 +435,10 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
     def _adopt(self, tree: xr.DataTree) -> None:
         """Take over a posterior, from a fit or from a file."""
         self.posterior_ = tree
-        self._matched = {}
-        self._keep_size(self.model_)
+        self._matched: dict[Any, list[Matched]] = {}
+        keep_size(self, self.model_)
         self.n_features_in_ = int(self.model_.columns.shape[0])
-        sampled = self.tune + self.thin * tree["posterior"].sizes["draw"]
+        sampled = self.tune + self._thin() * tree["posterior"].sizes["draw"]
         found = tree["optimisation"].sizes["iteration"] if "optimisation" in tree.children else sampled
         self.n_iter_ = int(found)
         self.__dict__.pop("feature_names_in_", None)
@@ -305,7 +452,7 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
             "library": f"countveil {__version__}",
             "estimator": type(self).__name__,
             "parameters": json.dumps(self._portable_parameters(), default=np.generic.item),
-            "method": self.method,
+            "method": self._method.name,
             "seed": self.seed_ if self.seed_ < 2**63 else str(self.seed_),
             "interrupted": int(self.interrupted_),
             "seconds": self.fit_seconds_,
@@ -315,12 +462,8 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
     def _portable_parameters(self) -> dict[str, Any]:
         """Parameters that a file can hold."""
         parameters = self.get_params(deep=False)  # where a fit was computed is no part of it
-        return {**parameters, "engine": None, "start": portable(self.start)}
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "start":
-            check_another(self, value)
-        super().__setattr__(name, value)
+        method = in_file(self.method)
+        return {**parameters, "method": method, "engine": None, "start": portable(self.start)}
 
     def __sklearn_clone__(self) -> Self:
         """A copy that is not fitted; another fit among its parameters stays as it is."""
@@ -332,65 +475,56 @@ class FactorizationEstimator(Exports, TakesOptions, ShownInNotebooks, BaseEstima
 
     def _check_parameters(self) -> None:
         """Refuse parameters that make no sense, alone or together; raises ValueError."""
-        self._check_rules()
-        check_choice("method", self.method, tuple(METHODS))
-        method = METHODS[self.method]
+        check_rules(self)
+        check_another(self)
+        method = self._method
         check_likelihood(method, self._likelihood())
-        check_computing(self.method, self.engine)
-        check_options(method, self)
+        check_computing(method, self.engine)
         check_learned_shapes(method, self.prior_shape == LEARNED, "prior_shape")
-        if getattr(self, "keep", "draws") != "draws" and "keep" not in method.options:
-            names = " or ".join(repr(name) for name, other in METHODS.items() if "keep" in other.options)
-            raise ValueError(f"keep {self.keep!r} goes with method {names}, got method {self.method!r}")
-        if method.batches and not self.rows_are_new_data:
+        if method.batches and not self._rows_are_new_data:
             raise ValueError(
-                f"method {self.method!r} needs rows that come in batches, which {type(self).__name__} does not have"
-            )
-        if self.weights == "stacked" and not method.samples:
-            samplers = sorted(name for name, other in METHODS.items() if other.samples)
-            raise ValueError(
-                f"weights 'stacked' goes with one of {samplers}, which have chains, got method {self.method!r}"
+                f"method {method.name!r} needs rows that come in batches, which {type(self).__name__} does not have"
             )
         if getattr(self, "self_loops", False) and not method.self_loops:
             able = sorted(name for name, other in METHODS.items() if other.self_loops)
             raise ValueError(
-                f"self_loops goes with one of {able}, got method {self.method!r}: rates with the "
+                f"self_loops goes with one of {able}, got method {method.name!r}: rates with the "
                 "square of an entry have no gamma conditional"
             )
 
     def _warn_if_unsound(self, diagnosed: Callable[[], Diagnostics]) -> None:
         mechanism = mechanism_kept(self.posterior)
-        missed = misses_counts(self) or bool(mechanism and mechanism.wrong)
+        missed = misses_counts(self, diagnosed) or bool(mechanism and mechanism.wrong)
         sizes = self.posterior["posterior"].sizes
         if not missed and (sizes["chain"] < 2 or sizes["draw"] < MIN_DRAWS_TO_JUDGE):
             return
-        found = self._with_doubts(diagnosed())
+        found = results.with_doubts(self, diagnosed())
         if missed:
             warnings.warn(found.verdict, FitWarning, stacklevel=4)
         elif found.state == State.UNSAFE:
             warnings.warn(found.verdict, ConvergenceWarning, stacklevel=4)
 
 
-def check_options(method: Method, estimator: Any) -> None:
-    """Refuse a value of an option that no method allows, or that only methods other than this one allow."""
-    for name in dict.fromkeys(name for each in METHODS.values() for name in each.options):
-        readers = [each for each in METHODS.values() if each.options.get(name)]
-        if not readers or not hasattr(estimator, name):
-            continue
-        value = getattr(estimator, name)
-        known = dict.fromkeys(allowed for each in readers for allowed in each.options[name] or ())
-        check_choice(name, value, (None, *known) if value is None else tuple(known))
-        able = [each for each in readers if value is None or value in (each.options[name] or ())]
-        if len(able) < len(readers) and method not in able:
-            names = " or ".join(repr(each.name) for each in able)
-            raise ValueError(f"{name} {value!r} goes with method {names}, got method {method.name!r}")
+def saving_to(
+    path: str | os.PathLike[str] | None, minutes: float, resume: bool, method: Method
+) -> Checkpoint | None:
+    """Where and how often a sampler's chains are saved, if at all; raises ValueError and FileExistsError."""
+    check_positive("checkpoint_minutes", minutes)
+    if path is not None and not method.samples:
+        samplers = sorted(name for name, each in METHODS.items() if each.samples)
+        raise ValueError(f"checkpoint goes with one of {samplers}, got method {method.name!r}")
+    if not path:
+        return None
+    saving = Checkpoint(Path(path), 60.0 * minutes, resume)
+    saving.check_free()
+    return saving
 
 
-def check_computing(method: str, engine: Any, client: Any = None) -> None:
+def check_computing(method: Method, engine: Any, client: Any = None) -> None:
     """Refuse what is not an engine, and Dask for a method that would send every batch to its workers."""
-    if check_engine(engine, client) and METHODS[method].batches:
+    if check_engine(engine, client) and method.batches:
         raise ValueError(
-            f"method {method!r} goes with engine None or 'threads', since every batch would have to be sent, got "
+            f"method {method.name!r} goes with engine None or 'threads', since every batch would have to be sent, got "
             + (f"engine {engine!r}" if client is None else "a client")
         )
 

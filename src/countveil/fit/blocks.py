@@ -1,22 +1,22 @@
 """BlockModel: communities of actors whose contacts were only ever seen through noise."""
 
 import math
-from collections.abc import Callable
 from copy import copy
-from typing import Annotated, Any, ClassVar, Unpack
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
+from countveil.common.parameters import Flag, WholeOrAuto, declared
 from countveil.data.networks import is_graph
 from countveil.data.observations import ExactCounts, Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
 from countveil.fit.base import FactorizationEstimator, Given
-from countveil.fit.effects import HasEffects
-from countveil.fit.options import Options
-from countveil.fit.parameters import Flag, WholeOrAuto
-from countveil.fit.rows import Formula
+from countveil.fit.choosing import size_of
+from countveil.fit.effects import Effects
+from countveil.fit.rows import Formula, aligned, keep_covariates, with_covariates
 from countveil.kernels.entries import MASKED
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import Layout, Part
@@ -33,7 +33,8 @@ COMMUNITIES = Part(
 )
 
 
-class BlockModel(HasEffects, FactorizationEstimator):
+@declared
+class BlockModel(FactorizationEstimator):
     """Communities of actors, from counts of what they sent each other that were only ever seen through noise.
 
     Counts have the rates sum_cd theta_ic pi_cd theta_jd, with gamma priors: a mixed-membership stochastic block model
@@ -48,8 +49,7 @@ class BlockModel(HasEffects, FactorizationEstimator):
             diagonal, and pi is symmetric.
         self_loops: whether counts of actors with themselves are part of the data ("gibbs" and "augmented-gibbs" only).
         prevalence: a formula of covariates of the actors, such as "~ grade", which ``fit`` takes as ``covariates``: how
-            many messages are expected of an actor as a member of each community then depends on them (``effects``,
-            ``contrast``, ``expected_prevalence``).
+            many messages are expected of an actor as a member of each community then depends on them (``effects``).
         **options: what every model takes; the reference and ``help`` list it.
 
     Data are square; row and column labels have to be the same. With ``alpha`` (0 for true counts), networkx graphs are
@@ -62,18 +62,13 @@ class BlockModel(HasEffects, FactorizationEstimator):
         blocks_: (C, C) posterior means of pi in messages.
     """
 
-    sized_by: ClassVar[tuple[str, str] | None] = "n_communities", "c"
+    n_communities: Annotated[int | str, WholeOrAuto()] = 5
+    _: KW_ONLY
+    directed: Annotated[bool, Flag()] = True
+    self_loops: Annotated[bool, Flag()] = False
+    prevalence: Annotated[str | None, Formula()] = None
 
-    def __init__(
-        self,
-        n_communities: Annotated[int | str, WholeOrAuto()] = 5,
-        *,
-        directed: Annotated[bool, Flag()] = True,
-        self_loops: Annotated[bool, Flag()] = False,
-        prevalence: Annotated[str | None, Formula()] = None,
-        **options: Unpack[Options],
-    ) -> None:
-        self._remember(locals())
+    _sized_by: ClassVar[tuple[str, str] | None] = "n_communities", "c"
 
     def _spec(self, n_modes: int) -> Spec:
         return parse_spec(
@@ -84,7 +79,7 @@ class BlockModel(HasEffects, FactorizationEstimator):
         )
 
     def _ranks(self, spec: Spec) -> dict[str, int]:
-        return {"c": self._size(), "d": self._size()}
+        return {"c": size_of(self), "d": size_of(self)}
 
     def _layout(self, spec: Spec) -> Layout:
         dims = {"i": "sender", "j": "receiver", "c": "community", "d": "community_to"}
@@ -94,10 +89,10 @@ class BlockModel(HasEffects, FactorizationEstimator):
         return bool(self.directed)  # an undirected pair belongs to both actors' columns
 
     def _given(self, X: Any) -> Given:
-        return super()._given(self._aligned(X))
+        return super()._given(aligned(self, X))
 
     def _priors(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> dict[str, Any]:
-        return self._with_covariates(super()._priors(spec, sizes, mean_count), "theta")
+        return with_covariates(self, super()._priors(spec, sizes, mean_count), "theta")
 
     def _observe(self, X: Any) -> Observations | ReleaseFiles:
         if isinstance(X, ReleaseFiles):
@@ -132,7 +127,7 @@ class BlockModel(HasEffects, FactorizationEstimator):
     def _modelled_cells(self) -> np.ndarray | None:
         if self.directed and self.self_loops:
             return None
-        each = np.ones((len(next(iter(self.axes.values()))),) * 2, dtype=bool)
+        each = np.ones((len(next(iter(self._reader.axes.values()))),) * 2, dtype=bool)
         return ~np.eye(len(each), dtype=bool) if self.directed else np.triu(each, 0 if self.self_loops else 1)
 
     @property
@@ -167,9 +162,9 @@ class BlockModel(HasEffects, FactorizationEstimator):
         return factorization(spec, sizes, priors, self_loops=self.self_loops, likelihood=likelihood)
 
     def _adopt(self, tree: xr.DataTree) -> None:
-        self._keep_covariates(tree)
+        keep_covariates(self, tree)
         super()._adopt(tree)
-        found = self.network
+        found = self._reader.network
         assert found is not None
         self.memberships_, self.blocks_ = found.memberships, found.blocks
 
@@ -178,16 +173,18 @@ class BlockModel(HasEffects, FactorizationEstimator):
         pi = self.posterior["posterior"]["pi"].to_numpy().astype(np.float64)
         return np.asarray(pi.sum(axis=2) + pi.sum(axis=3))
 
-    def _makers(self) -> dict[str, Callable[[], pd.DataFrame]]:
-        return super()._makers() | self._makers_of_effects()
+    @property
+    def effects(self) -> Effects:
+        """Tables of what covariates and dates do to components."""
+        return Effects(self)
 
     def top_actors(self, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The n actors with the largest share of each community, by their numbers, with intervals.
 
         Columns: community, prevalence (its share of all expected messages, sent and received), rank, actor,
-        probability, lower, upper. Where intervals are not calibrated: as in ``members``.
+        probability, lower, upper. Where intervals are not calibrated: as in ``parts.members``.
         """
-        found = self.members("actor", n, interval, uncalibrated=uncalibrated)
+        found = self.parts.members("actor", n, interval, uncalibrated=uncalibrated)
         return found.rename(columns={"component": "community", "member": "actor"})
 
     def communities(self, n: int = 8, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
@@ -195,7 +192,7 @@ class BlockModel(HasEffects, FactorizationEstimator):
 
         Columns as in ``TopicModel.topics``, with community and actor for topic and word.
         """
-        found = self.supported("actor", n, interval, uncalibrated=uncalibrated)
+        found = self.parts.supported("actor", n, interval, uncalibrated=uncalibrated)
         return found.rename(columns={"component": "community", "member": "actor"})
 
 

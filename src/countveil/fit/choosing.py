@@ -3,15 +3,14 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
+from countveil.common.parameters import AUTO
 from countveil.data.release_files import ReleaseFiles
-from countveil.fit.parameters import AUTO
 from countveil.models.factorization import Factorization
-from countveil.selection import Comparison
 from countveil.selection.compare import compare_quickly
 
 CHOSEN = "chosen"  # what a file says of a fit whose number of components was
@@ -22,95 +21,87 @@ FOLDS, FOLDS_SCORED = 5, 2
 CHOICE_STREAM = 2**31 + 1  # a spawn key that no chain has
 
 
-class ChoosesSize:
-    """Adds "auto" to the parameter of a model that says how many components it has.
+def is_auto(model: Any) -> bool:
+    """Whether the number of components is to be chosen."""
+    return model._sized_by is not None and getattr(model, model._sized_by[0]) == AUTO
 
-    Attributes:
-        sized_by: that parameter, and the latent axis of its size; None where a model has no such parameter.
+
+def size_of(model: Any) -> int:
+    """The number of components, chosen before where it is "auto"; raises ValueError if it was not."""
+    assert model._sized_by is not None
+    name = model._sized_by[0]
+    value = getattr(model, name)
+    if value != AUTO:
+        return int(value)
+    chosen = getattr(model, f"{name}_", None)
+    if chosen is None:
+        raise ValueError(f"{name} must be a number except in fit, which chooses one, got {AUTO!r}")
+    return int(chosen)
+
+
+def own_size(model: Any) -> dict[str, int]:
+    """The parameter with the number of components of a fit, to fit another one of the same size."""
+    return {} if model._sized_by is None else {model._sized_by[0]: size_of(model)}
+
+
+def keep_size(model: Any, found: Factorization) -> None:
+    """Remember the number of components of a model that was fitted or read."""
+    if model._sized_by is not None:
+        name, axis = model._sized_by
+        setattr(model, f"{name}_", int((found.rows.sizes | found.columns.sizes)[axis]))
+
+
+def choice_in_words(model: Any) -> str:
+    """That the number of components was chosen; empty where it was given, or data allow a single one."""
+    if CHOSEN not in model.posterior.attrs:
+        return ""
+    name = model._sized_by[0]
+    chosen = f"{name}={getattr(model, f'{name}_')}"
+    return f"{chosen} was chosen by held-out reports."
+
+
+@contextmanager
+def choosing(model: Any, X: Any) -> Iterator[None]:
+    """Choose the number of components where it is "auto"; what fails inside leaves everything as it was."""
+    before = dict(vars(model))
+    for name in ["selection_"] + ([] if model._sized_by is None else [f"{model._sized_by[0]}_"]):
+        vars(model).pop(name, None)
+    try:
+        if is_auto(model):
+            choose_size(model, X)
+        yield
+    except BaseException:
+        vars(model).clear()
+        vars(model).update(before)
+        raise
+
+
+def choose_size(model: Any, X: Any) -> None:
+    """Set the number of components to that which predicts held-out reports best, and keep the comparison.
+
+    Raises:
+        ValueError: data that stay on disk; data that every candidate refuses.
     """
-
-    sized_by: ClassVar[tuple[str, str] | None] = None
-    selection_: Comparison
-
-    @property
-    def _is_auto(self) -> bool:
-        return self.sized_by is not None and getattr(self, self.sized_by[0]) == AUTO
-
-    def _size(self) -> int:
-        """The number of components, chosen before where it is "auto"; raises ValueError if it was not."""
-        assert self.sized_by is not None
-        name = self.sized_by[0]
-        value = getattr(self, name)
-        if value != AUTO:
-            return int(value)
-        chosen = getattr(self, f"{name}_", None)
-        if chosen is None:
-            raise ValueError(f"{name} must be a number except in fit, which chooses one, got {AUTO!r}")
-        return int(chosen)
-
-    def _least_size(self) -> int:
-        """The least number of components to choose."""
-        return 1
-
-    def own_size(self) -> dict[str, int]:
-        """The parameter with the number of components of a fit, to fit another one of the same size."""
-        return {} if self.sized_by is None else {self.sized_by[0]: self._size()}
-
-    def _keep_size(self, model: Factorization) -> None:
-        """Remember the number of components of a model that was fitted or read."""
-        if self.sized_by is not None:
-            name, axis = self.sized_by
-            setattr(self, f"{name}_", int((model.rows.sizes | model.columns.sizes)[axis]))
-
-    def _choice_in_words(self: Any) -> str:
-        """That the number of components was chosen; empty where it was given, or data allow a single one."""
-        if CHOSEN not in self.posterior.attrs:
-            return ""
-        name = self.sized_by[0]
-        chosen = f"{name}={getattr(self, f'{name}_')}"
-        return f"{chosen} was chosen by held-out reports."
-
-    @contextmanager
-    def _choosing(self, X: Any) -> Iterator[None]:
-        """Choose the number of components where it is "auto"; what fails inside leaves everything as it was."""
-        before = dict(vars(self))
-        for name in ["selection_"] + ([] if self.sized_by is None else [f"{self.sized_by[0]}_"]):
-            vars(self).pop(name, None)
-        try:
-            if self._is_auto:
-                self._choose_size(X)
-            yield
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
-
-    def _choose_size(self: Any, X: Any) -> None:
-        """Set the number of components to that which predicts held-out reports best, and keep the comparison.
-
-        Raises:
-            ValueError: data that stay on disk; data that every candidate refuses.
-        """
-        name = self.sized_by[0]
-        if isinstance(X, ReleaseFiles):
-            raise ValueError(f"{name} must be a number for data on disk, got {AUTO!r}")
-        observed = self.observe(X)
-        numbers = sorted({max(n, self._least_size()) for n in candidates(observed.mode_shape)})
-        chosen = numbers[0]
-        if len(numbers) > 1 and math.prod(observed.mode_shape) - observed.n_masked >= FOLDS:
-            models = [clone(self).set_params(**{name: n}) for n in numbers]
-            seed = np.random.SeedSequence(self.seed_, spawn_key=(CHOICE_STREAM,)).generate_state(1, np.uint64)
-            with said_if_interrupted(name):
-                self.selection_ = compare_quickly(
-                    observed,
-                    models,
-                    (FOLDS, FOLDS_SCORED),
-                    int(seed[0] >> 1),
-                    self._n_threads(observed),
-                    self.progress,
-                )
-            chosen = numbers[self.selection_.names.index(self.selection_.best)]
-        setattr(self, f"{name}_", chosen)
+    name = model._sized_by[0]
+    if isinstance(X, ReleaseFiles):
+        raise ValueError(f"{name} must be a number for data on disk, got {AUTO!r}")
+    observed = model._observed(X)
+    numbers = sorted({max(n, model._least_size()) for n in candidates(observed.mode_shape)})
+    chosen = numbers[0]
+    if len(numbers) > 1 and math.prod(observed.mode_shape) - observed.n_masked >= FOLDS:
+        models = [clone(model).set_params(**{name: n}) for n in numbers]
+        seed = np.random.SeedSequence(model.seed_, spawn_key=(CHOICE_STREAM,)).generate_state(1, np.uint64)
+        with said_if_interrupted(name):
+            model.selection_ = compare_quickly(
+                observed,
+                models,
+                (FOLDS, FOLDS_SCORED),
+                int(seed[0] >> 1),
+                model._n_threads(observed),
+                model.progress,
+            )
+        chosen = numbers[model.selection_.names.index(model.selection_.best)]
+    setattr(model, f"{name}_", chosen)
 
 
 @contextmanager

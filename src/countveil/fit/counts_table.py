@@ -3,20 +3,20 @@
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from countveil.common.parameters import check_choice, check_integer
 from countveil.data.observations import Observations
 from countveil.data.provenance import made_of
 from countveil.engines.memory import available_memory, in_words
-from countveil.fit.parameters import check_choice, check_integer, check_interval
+from countveil.fit.parameters import check_interval
 from countveil.fit.predicting import (
     CELLS_AT_ONCE,
     DRAWS_FOR_LAWS,
     QUANTILE_ROUNDING,
-    Predicts,
     levels_of,
     met,
     of_laws,
@@ -28,6 +28,9 @@ from countveil.kernels.report_kernels import LEAST, MOST
 from countveil.laws.counts.given_reports import Cells, CountsGivenReports
 from countveil.laws.noise import AnyMechanismNoise
 from countveil.privacy.mechanisms import Composed, Mechanism, RandomRounding, Rounding, TopCoding
+
+if TYPE_CHECKING:
+    from countveil.fit.base import FactorizationEstimator
 
 HIDDEN, NOISY, MASKED, EXACT = "hidden", "noisy", "masked", "exact"
 KINDS: dict[type[Mechanism], str] = {RandomRounding: "rounded", Rounding: "rounded", TopCoding: "top-coded"}
@@ -53,252 +56,261 @@ class Listed(NamedTuple):
         return np.asarray(self.exact < 0)
 
 
-class HasCountsTable(Predicts):
-    """Adds ``counts_table``, for the estimator that sets ``seed_``."""
+def counts_table(
+    fit: "FactorizationEstimator",
+    X: Any,
+    *,
+    cells: str = HIDDEN,
+    by: str | Sequence[str] | None = None,
+    interval: float = 0.9,
+    draws: int = DRAWS,
+    uncalibrated: bool = False,
+) -> pd.DataFrame:
+    """The true counts that their reports leave open, a row for each, with intervals; or sums of counts.
 
-    seed_: int
+    Columns: the axes of the data (labels, or numbers from 1), report (NaN where there is none; report_1, report_2,
+    ... if counts have several), kind (hidden, rounded, top-coded, noisy, masked, exact), mean, median, lower,
+    upper. If the data have an exposure or offsets, also exposure, and rate, rate_lower and rate_upper, which are
+    mean, lower and upper per exposure. Axes have the names in the DataFrame or long table, otherwise those in
+    ``axes``.
 
-    def counts_table(
-        self,
-        X: Any,
-        *,
-        cells: str = HIDDEN,
-        by: str | Sequence[str] | None = None,
-        interval: float = 0.9,
-        draws: int = DRAWS,
-        uncalibrated: bool = False,
-    ) -> pd.DataFrame:
-        """The true counts that their reports leave open, a row for each, with intervals; or sums of counts.
+    Intervals are those of ``count_intervals``: the laws of single counts given their reports, averaged over up to
+    200 draws of the posterior. If totals are known, they are quantiles of ``draws`` tables that meet all totals,
+    as by ``predict_counts``. The same fit and data give the same table.
 
-        Columns: the axes of the data (labels, or numbers from 1), report (NaN where there is none; report_1, report_2,
-        ... if counts have several), kind (hidden, rounded, top-coded, noisy, masked, exact), mean, median, lower,
-        upper. If the data have an exposure or offsets, also exposure, and rate, rate_lower and rate_upper, which are
-        mean, lower and upper per exposure. Axes have the names in the DataFrame or long table, otherwise those in
-        ``axes``.
+    Args:
+        X: the reports of the fit's own cells.
+        cells: "hidden" leaves out counts that are determined by their reports; "all" lists these too. Cells that
+            the model leaves out, such as fit-loops, are never listed; a pair of an undirected network is one.
+        by: axes; the rows are then sums over all other axes, all of them, with the number of counts in each that
+            are not exact (``hidden``) in place of report and kind. An empty list is one sum of all counts. Masked
+            counts are part of their sums. Intervals are quantiles of sums of ``draws`` tables, so that they are
+            joint. In an undirected network, a pair is part of the sums of both actors.
+        interval: probability of the intervals.
+        draws: how many tables are drawn, for sums and where totals are known.
+        uncalibrated: as in ``parts.members``.
 
-        Intervals are those of ``count_intervals``: the laws of single counts given their reports, averaged over up to
-        200 draws of the posterior. If totals are known, they are quantiles of ``draws`` tables that meet all totals,
-        as by ``predict_counts``. The same fit and data give the same table.
+    Raises:
+        TypeError, ValueError: as ``log_predictive``; an unknown axis, or an option out of range.
+        MemoryError: more cells than fit in memory, as where every one of billions of counts is noisy, or the draws
+            of as many.
+    """
+    check_choice("cells", cells, (HIDDEN, "all"))
+    check_interval(interval)
+    check_integer("draws", draws, 1)
+    if by is not None and cells != HIDDEN:
+        raise ValueError(f"cells must be left out with by, since sums are of all cells, got {cells!r}")
+    data = fit._reader.own_data("X", X)
+    names = names_of_axes(fit, data)
+    axes = None if by is None else places_of_axes(by, names, tuple(fit._reader.axes))
+    listed = listed_cells(fit, data, every=cells == "all")
+    if axes is None:
+        chosen = np.flatnonzero(listed.is_open | (cells == "all"))
+        table = table_of_cells(fit, data, listed, chosen, names, interval, draws)
+    else:
+        table = table_of_sums(fit, data, listed, axes, names, interval, draws)
+    if "rate" not in table:
+        return as_calibrated(table, fit._reader.why_no_intervals, uncalibrated)
+    rates = ["rate_lower", "rate_upper"]
+    ends = table[rates].rename(columns=dict(zip(rates, ("lower", "upper"), strict=True)))
+    ends = as_calibrated(ends, fit._reader.why_no_intervals, uncalibrated)
+    table = as_calibrated(table.drop(columns=rates), fit._reader.why_no_intervals, uncalibrated)
+    return table.join(ends.add_prefix("rate_"))
 
-        Args:
-            X: the reports of the fit's own cells.
-            cells: "hidden" leaves out counts that are determined by their reports; "all" lists these too. Cells that
-                the model leaves out, such as self-loops, are never listed; a pair of an undirected network is one.
-            by: axes; the rows are then sums over all other axes, all of them, with the number of counts in each that
-                are not exact (``hidden``) in place of report and kind. An empty list is one sum of all counts. Masked
-                counts are part of their sums. Intervals are quantiles of sums of ``draws`` tables, so that they are
-                joint. In an undirected network, a pair is part of the sums of both actors.
-            interval: probability of the intervals.
-            draws: how many tables are drawn, for sums and where totals are known.
-            uncalibrated: as in ``members``.
 
-        Raises:
-            TypeError, ValueError: as ``log_predictive``; an unknown axis, or an option out of range.
-            MemoryError: more cells than fit in memory, as where every one of billions of counts is noisy, or the draws
-                of as many.
-        """
-        check_choice("cells", cells, (HIDDEN, "all"))
-        check_interval(interval)
-        check_integer("draws", draws, 1)
-        if by is not None and cells != HIDDEN:
-            raise ValueError(f"cells must be left out with by, since sums are of all cells, got {cells!r}")
-        data = self.own_data("X", X)
-        names = self._names_of_axes(data)
-        axes = None if by is None else places_of_axes(by, names, tuple(self.axes))
-        listed = self._listed_cells(data, every=cells == "all")
-        if axes is None:
-            chosen = np.flatnonzero(listed.is_open | (cells == "all"))
-            table = self._table_of_cells(data, listed, chosen, names, interval, draws)
-        else:
-            table = self._table_of_sums(data, listed, axes, names, interval, draws)
-        if "rate" not in table:
-            return as_calibrated(table, self.why_no_intervals, uncalibrated)
-        rates = ["rate_lower", "rate_upper"]
-        ends = table[rates].rename(columns=dict(zip(rates, ("lower", "upper"), strict=True)))
-        ends = as_calibrated(ends, self.why_no_intervals, uncalibrated)
-        table = as_calibrated(table.drop(columns=rates), self.why_no_intervals, uncalibrated)
-        return table.join(ends.add_prefix("rate_"))
+def names_of_axes(fit: "FactorizationEstimator", data: Observations) -> list[str]:
+    """What the data call their axes; the fit's names where they do not, or where a column has that name."""
+    axes = list(fit._reader.axes)
+    given = [*data.axis_names, *[None] * len(axes)][: len(axes)]
+    found = [axis if name is None else name for name, axis in zip(given, axes, strict=True)]
+    taken = {"kind", "hidden", "exposure", "rate", *SUMMARY}
+    clash = len(set(found)) < len(found) or any(
+        name in taken or name.startswith(("report", "rate_")) for name in found
+    )
+    return axes if clash else found
 
-    def _names_of_axes(self, data: Observations) -> list[str]:
-        """What the data call their axes; the fit's names where they do not, or where a column has that name."""
-        axes = list(self.axes)
-        given = [*data.axis_names, *[None] * len(axes)][: len(axes)]
-        found = [axis if name is None else name for name, axis in zip(given, axes, strict=True)]
-        taken = {"kind", "hidden", "exposure", "rate", *SUMMARY}
-        clash = len(set(found)) < len(found) or any(
-            name in taken or name.startswith(("report", "rate_")) for name in found
+
+def listed_cells(fit: "FactorizationEstimator", data: Observations, every: bool) -> Listed:
+    """All cells of the model, or those that may be open, and others that are stored; others are zero."""
+    shape = data.mode_shape
+    if every or (data.noise.counts_positive and data.is_noisy):
+        check_room(
+            math.prod(shape) * BYTES_PER_CELL, f"{math.prod(shape):,} cells", "list sums of fewer axes"
         )
-        return axes if clash else found
+        flat = np.arange(math.prod(shape))
+    else:
+        flat = data.row_numbers * data.shape[1] + data.columns
+        check_room(flat.size * BYTES_PER_CELL, f"{flat.size:,} cells", "take some of the rows")
+    has = fit._modelled_cells()
+    flat = flat if has is None else flat[has.ravel()[flat]]
+    rows, columns = np.divmod(flat, data.shape[1])
+    codes, level = data.cells(rows, columns)
+    places = np.stack(np.unravel_index(flat, shape), axis=1)
+    masked = codes < 0
+    layers = layers_of(data, rows, columns, codes, every)
+    kind = np.full(flat.size, MASKED, dtype=object)
+    for layer in reversed(layers):  # of several reports, the first one that was seen
+        kind[layer.seen] = kinds_of(layer)[layer.seen]
+    if isinstance(data.noise, AnyMechanismNoise):
+        least, most = data.noise.kernel.whole_cj[np.maximum(codes, 0)][:, [LEAST, MOST]].T
+        exact = np.where(~masked & (least == most), least, -1)
+    else:
+        exact = np.where(~masked & (level <= 0.0), codes, -1)
+    kind[masked], kind[exact >= 0] = MASKED, EXACT
+    exposure = None if data.exposure is None else data.exposure[rows, columns]
+    cells = Cells(*fit._reader.matrix_places(places), codes, level, exposure)
+    return Listed(places, cells, [layer.values for layer in layers], kind, exact)
 
-    def _listed_cells(self, data: Observations, every: bool) -> Listed:
-        """All cells of the model, or those that may be open, and others that are stored; others are zero."""
-        shape = data.mode_shape
-        if every or (data.noise.counts_positive and data.is_noisy):
-            check_room(
-                math.prod(shape) * BYTES_PER_CELL, f"{math.prod(shape):,} cells", "list sums of fewer axes"
-            )
-            flat = np.arange(math.prod(shape))
-        else:
-            flat = data.row_numbers * data.shape[1] + data.columns
-            check_room(flat.size * BYTES_PER_CELL, f"{flat.size:,} cells", "take some of the rows")
-        has = self._modelled_cells()
+
+def table_of_cells(
+    fit: "FactorizationEstimator",
+    data: Observations,
+    listed: Listed,
+    chosen: np.ndarray,
+    names: list[str],
+    within: float,
+    n: int,
+) -> pd.DataFrame:
+    """A row for each of the chosen cells."""
+    found = np.tile(listed.exact[chosen].astype(np.float64), (4, 1))
+    unknown = listed.is_open[chosen]
+    cells = listed.cells.take(chosen[unknown])
+    if data.totals is None:
+        given = CountsGivenReports(data.noise, fit.model_.likelihood)
+        found[:, unknown] = of_single_counts(fit, given, cells, within)
+    else:
+        found[:, unknown] = of_draws(drawn_together(fit, data, cells, n), within)
+    several = len(listed.reports) > 1
+    reports = {f"report_{i}" if several else "report": own for i, own in enumerate(listed.reports, 1)}
+    columns = labelled(fit, listed.places[chosen], names)
+    columns |= {name: values[chosen] for name, values in (reports | {"kind": listed.kind}).items()}
+    rows, places = listed.places[chosen, 0], listed.places[chosen, 1:]
+    exposure = exposure_of(data, rows, np.ravel_multi_index(tuple(places.T), data.mode_shape[1:]))
+    return table_of(columns, found, exposure)
+
+
+def table_of_sums(
+    fit: "FactorizationEstimator",
+    data: Observations,
+    listed: Listed,
+    axes: list[int],
+    names: list[str],
+    within: float,
+    n: int,
+) -> pd.DataFrame:
+    """A row for each sum over all axes but these."""
+    sizes = [data.mode_shape[a] for a in axes]
+    n_sums = math.prod(sizes)
+    check_room(
+        n_sums * (n * BYTES_PER_DRAW + BYTES_PER_CELL),
+        f"{n} draws of {n_sums:,} sums",
+        "take fewer draws",
+    )
+    cell, group = members_of_sums(fit, listed.places, axes, sizes)
+    unknown = listed.is_open[cell]
+
+    def summed(values: np.ndarray, where: np.ndarray) -> np.ndarray:
+        return np.bincount(group[where], values, n_sums)
+
+    known = summed(listed.exact[cell][~unknown], ~unknown)
+    hidden = np.bincount(group[unknown], minlength=n_sums)
+    opened = np.flatnonzero(listed.is_open)
+    numbers = np.cumsum(listed.is_open) - 1
+    tables = tables_drawn(fit, data, listed.cells.take(opened), n)
+    drawn = np.stack([known + summed(counts[numbers[cell[unknown]]], unknown) for counts in tables])
+    found = of_draws(drawn.astype(np.int64), within)
+    exposure, modelled = exposure_of_sums(fit, data, axes, sizes)
+    shown = np.flatnonzero(modelled)
+    places = np.stack(np.unravel_index(shown, sizes), axis=1) if axes else np.zeros((shown.size, 0), int)
+    columns = labelled(fit, places, [names[a] for a in axes], axes) | {"hidden": hidden[shown]}
+    return table_of(columns, found[:, shown], None if exposure is None else exposure[shown])
+
+
+def members_of_sums(
+    fit: "FactorizationEstimator", places: np.ndarray, axes: list[int], sizes: list[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """(the cell of every member of a sum, its sum): a pair of actors is a member of two, where rows are actors."""
+    cell = np.arange(len(places))
+    if fit._in_pairs and len(axes) == 1:
+        both = np.flatnonzero(places[:, 0] != places[:, 1])
+        cell, places = np.concatenate([cell, both]), np.concatenate([places, places[both, ::-1]])
+    if not axes:
+        return cell, np.zeros(len(cell), dtype=np.int64)
+    return cell, np.ravel_multi_index(tuple(places[:, axes].T), sizes)
+
+
+def exposure_of_sums(
+    fit: "FactorizationEstimator", data: Observations, axes: list[int], sizes: list[int]
+) -> tuple[np.ndarray | None, np.ndarray]:
+    """(the exposure of every sum, or None where the data have none; whether the model has a cell of it)."""
+    n_sums, has = math.prod(sizes), fit._modelled_cells()
+    with_exposure = has_exposure(data)
+    if has is None and not with_exposure:
+        return None, np.ones(n_sums, dtype=bool)
+    exposure, cells = np.zeros(n_sums), np.zeros(n_sums, dtype=np.int64)
+    for first in range(0, math.prod(data.mode_shape), CELLS_AT_ONCE):
+        flat = np.arange(first, min(first + CELLS_AT_ONCE, math.prod(data.mode_shape)))
         flat = flat if has is None else flat[has.ravel()[flat]]
-        rows, columns = np.divmod(flat, data.shape[1])
-        codes, level = data.cells(rows, columns)
-        places = np.stack(np.unravel_index(flat, shape), axis=1)
-        masked = codes < 0
-        layers = layers_of(data, rows, columns, codes, every)
-        kind = np.full(flat.size, MASKED, dtype=object)
-        for layer in reversed(layers):  # of several reports, the first one that was seen
-            kind[layer.seen] = kinds_of(layer)[layer.seen]
-        if isinstance(data.noise, AnyMechanismNoise):
-            least, most = data.noise.kernel.whole_cj[np.maximum(codes, 0)][:, [LEAST, MOST]].T
-            exact = np.where(~masked & (least == most), least, -1)
-        else:
-            exact = np.where(~masked & (level <= 0.0), codes, -1)
-        kind[masked], kind[exact >= 0] = MASKED, EXACT
-        exposure = None if data.exposure is None else data.exposure[rows, columns]
-        cells = Cells(*self.matrix_places(places), codes, level, exposure)
-        return Listed(places, cells, [layer.values for layer in layers], kind, exact)
+        places = np.stack(np.unravel_index(flat, data.mode_shape), axis=1)
+        cell, group = members_of_sums(fit, places, axes, sizes)
+        cells += np.bincount(group, minlength=n_sums)
+        if with_exposure:
+            own = exposure_of(data, *np.divmod(flat, data.shape[1]))
+            assert own is not None
+            exposure += np.bincount(group, own[cell], n_sums)
+    return exposure if with_exposure else None, cells > 0
 
-    def _table_of_cells(
-        self,
-        data: Observations,
-        listed: Listed,
-        chosen: np.ndarray,
-        names: list[str],
-        within: float,
-        n: int,
-    ) -> pd.DataFrame:
-        found = np.tile(listed.exact[chosen].astype(np.float64), (4, 1))
-        unknown = listed.is_open[chosen]
-        cells = listed.cells.take(chosen[unknown])
-        if data.totals is None:
-            given = CountsGivenReports(data.noise, self.model_.likelihood)
-            found[:, unknown] = self._of_single_counts(given, cells, within)
-        else:
-            found[:, unknown] = of_draws(self._drawn_together(data, cells, n), within)
-        several = len(listed.reports) > 1
-        reports = {f"report_{i}" if several else "report": own for i, own in enumerate(listed.reports, 1)}
-        columns = self._labelled(listed.places[chosen], names)
-        columns |= {name: values[chosen] for name, values in (reports | {"kind": listed.kind}).items()}
-        rows, places = listed.places[chosen, 0], listed.places[chosen, 1:]
-        exposure = exposure_of(data, rows, np.ravel_multi_index(tuple(places.T), data.mode_shape[1:]))
-        return table_of(columns, found, exposure)
 
-    def _table_of_sums(
-        self,
-        data: Observations,
-        listed: Listed,
-        axes: list[int],
-        names: list[str],
-        within: float,
-        n: int,
-    ) -> pd.DataFrame:
-        sizes = [data.mode_shape[a] for a in axes]
-        n_sums = math.prod(sizes)
-        check_room(
-            n_sums * (n * BYTES_PER_DRAW + BYTES_PER_CELL),
-            f"{n} draws of {n_sums:,} sums",
-            "take fewer draws",
-        )
-        cell, group = self._members_of_sums(listed.places, axes, sizes)
-        unknown = listed.is_open[cell]
+def labelled(
+    fit: "FactorizationEstimator", places: np.ndarray, names: Sequence[str], axes: Sequence[int] | None = None
+) -> dict[str, np.ndarray]:
+    """The columns of axes: labels, or numbers from 1."""
+    known = list(fit._reader.axes.values())
+    chosen = known if axes is None else [known[a] for a in axes]
+    return {
+        name: labels[place] if labels.dtype.kind in "OUT" else place + 1
+        for name, labels, place in zip(names, chosen, places.T, strict=True)
+    }
 
-        def summed(values: np.ndarray, where: np.ndarray) -> np.ndarray:
-            return np.bincount(group[where], values, n_sums)
 
-        known = summed(listed.exact[cell][~unknown], ~unknown)
-        hidden = np.bincount(group[unknown], minlength=n_sums)
-        opened = np.flatnonzero(listed.is_open)
-        numbers = np.cumsum(listed.is_open) - 1
-        tables = self._tables_drawn(data, listed.cells.take(opened), n)
-        drawn = np.stack([known + summed(counts[numbers[cell[unknown]]], unknown) for counts in tables])
-        found = of_draws(drawn.astype(np.int64), within)
-        exposure, modelled = self._exposure_of_sums(data, axes, sizes)
-        shown = np.flatnonzero(modelled)
-        places = np.stack(np.unravel_index(shown, sizes), axis=1) if axes else np.zeros((shown.size, 0), int)
-        columns = self._labelled(places, [names[a] for a in axes], axes) | {"hidden": hidden[shown]}
-        return table_of(columns, found[:, shown], None if exposure is None else exposure[shown])
+def of_single_counts(
+    fit: "FactorizationEstimator", given: CountsGivenReports, cells: Cells, within: float
+) -> np.ndarray:
+    """(4, n) mean, median, lower and upper by the law of each count given its report."""
+    found = np.empty((4, len(cells.rows)))
+    for first in range(0, len(cells.rows), CELLS_AT_ONCE):
+        part = np.arange(first, min(first + CELLS_AT_ONCE, len(cells.rows)))
+        laws = laws_of_counts(partial(fit._reader.even_draws, DRAWS_FOR_LAWS), given, cells.take(part))
+        for numbers, each in laws:
+            found[:, part[numbers]] = of_laws(each, within)
+    return found
 
-    def _members_of_sums(
-        self, places: np.ndarray, axes: list[int], sizes: list[int]
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """(the cell of every member of a sum, its sum): a pair of actors is a member of two, where rows are actors."""
-        cell = np.arange(len(places))
-        if self._in_pairs and len(axes) == 1:
-            both = np.flatnonzero(places[:, 0] != places[:, 1])
-            cell, places = np.concatenate([cell, both]), np.concatenate([places, places[both, ::-1]])
-        if not axes:
-            return cell, np.zeros(len(cell), dtype=np.int64)
-        return cell, np.ravel_multi_index(tuple(places[:, axes].T), sizes)
 
-    def _exposure_of_sums(
-        self, data: Observations, axes: list[int], sizes: list[int]
-    ) -> tuple[np.ndarray | None, np.ndarray]:
-        """(the exposure of every sum, or None where the data have none; whether the model has a cell of it)."""
-        n_sums, has = math.prod(sizes), self._modelled_cells()
-        with_exposure = has_exposure(data)
-        if has is None and not with_exposure:
-            return None, np.ones(n_sums, dtype=bool)
-        exposure, cells = np.zeros(n_sums), np.zeros(n_sums, dtype=np.int64)
-        for first in range(0, math.prod(data.mode_shape), CELLS_AT_ONCE):
-            flat = np.arange(first, min(first + CELLS_AT_ONCE, math.prod(data.mode_shape)))
-            flat = flat if has is None else flat[has.ravel()[flat]]
-            places = np.stack(np.unravel_index(flat, data.mode_shape), axis=1)
-            cell, group = self._members_of_sums(places, axes, sizes)
-            cells += np.bincount(group, minlength=n_sums)
-            if with_exposure:
-                own = exposure_of(data, *np.divmod(flat, data.shape[1]))
-                assert own is not None
-                exposure += np.bincount(group, own[cell], n_sums)
-        return exposure if with_exposure else None, cells > 0
+def drawn_together(fit: "FactorizationEstimator", data: Observations, cells: Cells, n: int) -> np.ndarray:
+    """(n, cells) counts of the open cells in n tables."""
+    size = len(cells.rows)
+    check_room(2 * n * size * BYTES_PER_DRAW, f"{n} draws of {size:,} counts", "take fewer draws, or sums")
+    found = np.empty((n, size), dtype=np.int64)
+    for s, counts in enumerate(tables_drawn(fit, data, cells, n)):
+        found[s] = counts
+    return found
 
-    def _labelled(
-        self, places: np.ndarray, names: Sequence[str], axes: Sequence[int] | None = None
-    ) -> dict[str, np.ndarray]:
-        """The columns of axes: labels, or numbers from 1."""
-        known = list(self.axes.values())
-        chosen = known if axes is None else [known[a] for a in axes]
-        return {
-            name: labels[place] if labels.dtype.kind in "OUT" else place + 1
-            for name, labels, place in zip(names, chosen, places.T, strict=True)
-        }
 
-    def _of_single_counts(self, given: CountsGivenReports, cells: Cells, within: float) -> np.ndarray:
-        """(4, n) mean, median, lower and upper by the law of each count given its report."""
-        found = np.empty((4, len(cells.rows)))
-        for first in range(0, len(cells.rows), CELLS_AT_ONCE):
-            part = np.arange(first, min(first + CELLS_AT_ONCE, len(cells.rows)))
-            laws = laws_of_counts(partial(self.even_draws, DRAWS_FOR_LAWS), given, cells.take(part))
-            for numbers, each in laws:
-                found[:, part[numbers]] = of_laws(each, within)
-        return found
-
-    def _drawn_together(self, data: Observations, cells: Cells, n: int) -> np.ndarray:
-        """(n, cells) counts of the open cells in n tables."""
-        size = len(cells.rows)
-        check_room(
-            2 * n * size * BYTES_PER_DRAW, f"{n} draws of {size:,} counts", "take fewer draws, or sums"
-        )
-        found = np.empty((n, size), dtype=np.int64)
-        for s, counts in enumerate(self._tables_drawn(data, cells, n)):
-            found[s] = counts
-        return found
-
-    def _tables_drawn(self, data: Observations, cells: Cells, n: int) -> Iterator[np.ndarray]:
-        """n times (cells,) counts of all open cells, given all reports and totals, at evenly spread draws."""
-        rng, given = np.random.default_rng(self.seed_), CountsGivenReports(data.noise, self.model_.likelihood)
-        matrix = None if data.totals is None else self.data_matrix(data)
-        different = min(n, posteriors.n_draws(self.posterior))
-        for s, draw in enumerate(self.even_draws(n)):
-            for _ in range(n // different + (s < n % different)):
-                counts = counts_of_cells(draw, given, cells, rng)
-                if matrix is not None:
-                    whole = np.zeros(self.matrix_shape, dtype=np.int64)
-                    whole[cells.rows, cells.columns] = counts
-                    counts = met(whole, draw, given, matrix, rng)[cells.rows, cells.columns]
-                yield counts
+def tables_drawn(
+    fit: "FactorizationEstimator", data: Observations, cells: Cells, n: int
+) -> Iterator[np.ndarray]:
+    """n times (cells,) counts of all open cells, given all reports and totals, at evenly spread draws."""
+    rng, given = np.random.default_rng(fit.seed_), CountsGivenReports(data.noise, fit.model_.likelihood)
+    matrix = None if data.totals is None else fit._reader.data_matrix(data)
+    different = min(n, posteriors.n_draws(fit.posterior))
+    for s, draw in enumerate(fit._reader.even_draws(n)):
+        for _ in range(n // different + (s < n % different)):
+            counts = counts_of_cells(draw, given, cells, rng)
+            if matrix is not None:
+                whole = np.zeros(fit._reader.matrix_shape, dtype=np.int64)
+                whole[cells.rows, cells.columns] = counts
+                counts = met(whole, draw, given, matrix, rng)[cells.rows, cells.columns]
+            yield counts
 
 
 class Layer(NamedTuple):

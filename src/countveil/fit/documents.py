@@ -1,22 +1,25 @@
-"""Documents and words of a fit of topics: what each document is about, which are alike, and where a word is."""
+"""``fit.documents``: what each document of a fit of topics is about, which are alike, and where a word is."""
 
 import difflib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from countveil.common.parameters import check_integer
 from countveil.fit.component_tables import Chain, by_support, mixture, tails
-from countveil.fit.merging import keep_merged, merged_kept, summed, with_another
-from countveil.fit.parameters import check_integer, check_interval
-from countveil.fit.parts import HasSupport
+from countveil.fit.merging import summed
+from countveil.fit.parameters import check_interval
 from countveil.fit.reading import as_calibrated
 from countveil.inference.matching import Matched
 from countveil.inference.row_gammas import rows_of_draws, summarised
 from countveil.laws.counts.protocol import in_counts
+
+if TYPE_CHECKING:
+    from countveil.fit.base import FactorizationEstimator
 
 DOCUMENTS_AT_ONCE = 256
 TINY = 1e-300
@@ -34,63 +37,30 @@ class Drawn(NamedTuple):
     topics: list[tuple[int, Matched]]
 
 
-class HasDocuments(HasSupport):
-    """Adds tables of documents, of single words and of pairs of topics to a fit of documents by words.
+class Documents:
+    """Tables of documents, of single words and of pairs of topics, for a fit of documents by words.
 
     The share of topic k in document d is n_dk / sum_j n_dj, where n_dk is the expected number of the document's words
     from the topic. Topics have the numbers, the support and the order that they have in ``topics``, and each is read
     from the draws of the chains that have it: the shares of a document add up to one where all chains have all topics.
     """
 
-    merges = True
+    def __init__(self, fit: "FactorizationEstimator") -> None:
+        self.fit, self.reader = fit, fit._reader
 
-    def merge(self, numbers: Iterable[int]) -> Self:
-        """Count some topics as one, under the smallest of their numbers, in all tables, pages and figures from then on.
-
-        A merged topic's share of a document, its prevalence, its expected shares and contrasts are sums over its
-        topics, and the probability of a word is their mean, weighted by their sizes, in every draw. Its numbers come
-        from the chains that have all of its topics, whose weight is its support. Topics that were merged already come
-        along. The draws stay as they are, and so do rates, predictions and ``transform``. The fit itself is changed,
-        and returned; its file keeps what was merged.
-
-        Raises:
-            ValueError: fewer than two topics, a number that no topic has, or topics that no chain with a weight has
-                together.
-        """
-        group = self._group_along(None)
-        found, before = self._found(group), merged_kept(self.posterior, group)
-        sets = with_another(before, numbers, len(found))
-        own = next((each for each in sets if each not in before), None)
-        if own is None:
-            return self
-        together = set.intersection(*(set(found[number].chains.tolist()) for number in own))
-        if not any(self.weights_[chain] > 0.0 for chain in together):
-            raise ValueError(f"numbers must be topics that a chain has together, got {own}")
-        keep_merged(self.posterior, group, sets)
-        return self
-
-    def unmerge(self) -> Self:
-        """Count all topics by themselves again; the fit itself is changed, and returned."""
-        keep_merged(self.posterior, self._group_along(None), [])
-        return self
-
-    def merged(self) -> list[list[int]]:
-        """The numbers of topics that ``merge`` made count as one, set by set."""
-        return merged_kept(self.posterior, self._group_along(None))
-
-    def topic_shares(
+    def shares(
         self, documents: Sequence[Any] | None = None, interval: float = 0.9, *, uncalibrated: bool = False
     ) -> pd.DataFrame:
         """What every document is made of: its share of each topic, with equal-tailed intervals.
 
         Columns: document (its label, or its number), topic, support, share, lower, upper; one row for each pair.
         ``pivot(index="document", columns="topic", values="share")`` makes a table of documents by topics.
-        Where intervals are not calibrated: as in ``members``.
+        Where intervals are not calibrated: as in ``parts.members``.
 
         Args:
             documents: labels or numbers of some documents; all by default.
             interval: probability of the intervals.
-            uncalibrated: as in ``members``.
+            uncalibrated: as in ``parts.members``.
 
         Raises:
             TypeError: documents that are no sequence.
@@ -101,27 +71,27 @@ class HasDocuments(HasSupport):
             raise TypeError(f"documents must be a sequence of labels or numbers, got {documents!r:.60}")
         places = None if documents is None else self._places_of("document", documents)
         drawn = self._drawn_of_documents()
-        rows = np.arange(len(self.axes["doc"])) if places is None else np.array(places, dtype=np.int64)
+        rows = np.arange(len(self.reader.axes["doc"])) if places is None else np.array(places, dtype=np.int64)
         values = np.empty((rows.size, len(drawn.topics), 3))
         for some, by_chain in self._made_of_documents(drawn, rows):
             for i, (_, found) in enumerate(drawn.topics):
                 values[some, i] = summary(draws_of(by_chain, found), interval)
         table = pd.DataFrame(
             {
-                "document": np.repeat(self.axes["doc"][rows], len(drawn.topics)),
+                "document": np.repeat(self.reader.axes["doc"][rows], len(drawn.topics)),
                 "topic": np.tile([number for number, _ in drawn.topics], rows.size),
                 "support": np.tile(self._supports(drawn), rows.size),
             }
         )
         table[["share", "lower", "upper"]] = values.reshape(-1, 3)
-        return self._finished(table, self._group_along(None), uncalibrated, NAMED)
+        return self.reader.labelled(table, self.reader.group_along(None), uncalibrated, NAMED)
 
-    def top_documents(
+    def top(
         self, topic: int | str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
     ) -> pd.DataFrame:
         """The n documents with the largest mean share of a topic, given by number or name, with equal-tailed intervals.
 
-        Columns: topic, support, rank, document, share, lower, upper; intervals as in ``topic_shares``.
+        Columns: topic, support, rank, document, share, lower, upper; intervals as in ``shares``.
 
         Raises:
             ValueError: an unknown topic; n or interval out of range; a fit without draws of its documents.
@@ -130,7 +100,7 @@ class HasDocuments(HasSupport):
         check_interval(interval)
         drawn = self._drawn_of_documents()
         numbers = [number for number, _ in drawn.topics]
-        topic = next((number for number, name in self.names_of().items() if name == topic), topic)
+        topic = next((number for number, name in self.reader.names_of().items() if name == topic), topic)
         if topic not in numbers:
             raise ValueError(f"topic must be one of {sorted(numbers)}, got {topic!r}")
         found = drawn.topics[numbers.index(topic)][1]
@@ -138,17 +108,17 @@ class HasDocuments(HasSupport):
         table = self._ranked("share", best, values)
         table.insert(0, "topic", topic)
         table.insert(1, "support", self._supports(drawn)[numbers.index(topic)])
-        return self._finished(table, self._group_along(None), uncalibrated, NAMED)
+        return self.reader.labelled(table, self.reader.group_along(None), uncalibrated, NAMED)
 
-    def similar_documents(
+    def similar(
         self, document: Any, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
     ) -> pd.DataFrame:
         """The n documents whose topics are most like those of one document, with equal-tailed intervals.
 
-        Two documents overlap by sum_k min(s_dk, s_ek), with s the shares of ``topic_shares``, in every draw: from 0 (no
+        Two documents overlap by sum_k min(s_dk, s_ek), with s the shares of ``shares``, in every draw: from 0 (no
         topic in common) to 1. Nothing has to be matched across chains for this.
 
-        Columns: rank, document, overlap, lower, upper; intervals as in ``topic_shares``.
+        Columns: rank, document, overlap, lower, upper; intervals as in ``shares``.
 
         Raises:
             ValueError: an unknown document; n or interval out of range; a fit without draws of its documents.
@@ -163,9 +133,9 @@ class HasDocuments(HasSupport):
 
         best, values = self._best_documents(drawn, overlaps, n, interval, but=place)
         table = self._ranked("overlap", best, values)
-        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+        return as_calibrated(table, self.reader.why_no_intervals, uncalibrated)
 
-    def document_words(
+    def words(
         self, document: Any, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
     ) -> pd.DataFrame:
         """The n words that a document is expected to have most of, with equal-tailed intervals.
@@ -173,38 +143,38 @@ class HasDocuments(HasSupport):
         The probability of word v in document d is its share of the document's expected counts, over all topics, in
         every draw. Nothing has to be matched across chains for this.
 
-        Columns: rank, word, probability, lower, upper; intervals as in ``topic_shares``.
+        Columns: rank, word, probability, lower, upper; intervals as in ``shares``.
 
         Raises:
             ValueError: an unknown document; n or interval out of range.
         """
         check_integer("n", n, 1)
         check_interval(interval)
-        place, likelihood = self._place_of("document", document), self.model_.likelihood
-        rows, known = [], self.exposure_matrix
+        place, likelihood = self._place_of("document", document), self.fit.model_.likelihood
+        rows, known = [], self.reader.exposure_matrix
         exposure = 1.0 if known is None else known[place]
-        for (theta, phi), own in zip(self.matrix_draws(), self.parameter_draws(), strict=False):
+        for (theta, phi), own in zip(self.reader.matrix_draws(), self.reader.parameter_draws(), strict=False):
             theta_in_counts, phi_in_counts = in_counts(likelihood, theta, phi, own)
             rows.append(theta_in_counts[place] @ phi_in_counts.T * exposure)
         draws = np.array(rows)
         draws /= np.maximum(draws.sum(axis=1, keepdims=True), TINY)
         best = np.argsort(-draws.mean(axis=0), kind="stable")[:n]
         table = self._ranked("probability", best, summary(draws[:, best], interval), "word")
-        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+        return as_calibrated(table, self.reader.why_no_intervals, uncalibrated)
 
     def find_word(self, word: Any, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """Where a word is: its probability in every topic, with equal-tailed intervals, the largest first.
 
         Columns: topic, support, prevalence, rank (of the word in the topic), word, share (how much of the word's
         expected occurrences are the topic's), probability, lower, upper (of the probability). Where intervals are not
-        calibrated: as in ``members``.
+        calibrated: as in ``parts.members``.
 
         Raises:
             ValueError: an unknown word, with words that look like it; interval out of range.
         """
         check_interval(interval)
         v, drawn = self._place_of("word", word), self._drawn_along("word")
-        name = self.axes["word"][v]
+        name = self.reader.axes["word"][v]
         of_word = [made_of(chain, slice(v, v + 1))[:, :, 0] for chain in drawn.chains]
         rows = []
         for (number, found), support in zip(drawn.topics, self._supports(drawn), strict=True):
@@ -217,9 +187,9 @@ class HasDocuments(HasSupport):
         columns = ["topic", "support", "prevalence", "rank", "word", "share", "probability", "lower", "upper"]
         table = pd.DataFrame(rows, columns=columns)
         table = table.sort_values("probability", ascending=False, kind="stable", ignore_index=True)
-        return self._finished(table, self._group_along(None), uncalibrated, NAMED)
+        return self.reader.labelled(table, self.reader.group_along(None), uncalibrated, NAMED)
 
-    def topic_correlations(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
+    def correlations(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The correlation of the shares of each two topics over the documents, with equal-tailed intervals.
 
         It is computed in every draw of the chains that have both topics; pairs that no chain has are left out. The
@@ -227,13 +197,13 @@ class HasDocuments(HasSupport):
         the correlation -1 / (K - 1), rather than zero. Every document counts alike, however long it is.
 
         Columns: topic, other, support (of the pair), correlation, lower, upper. Where intervals are not calibrated: as
-        in ``members``.
+        in ``parts.members``.
 
         Raises:
             ValueError: interval out of range; a fit without draws of its documents.
         """
         check_interval(interval)
-        drawn, every = self._drawn_of_documents(), np.arange(len(self.axes["doc"]))
+        drawn, every = self._drawn_of_documents(), np.arange(len(self.reader.axes["doc"]))
         by_chain = correlations(made for _, made in self._made_of_documents(drawn, every))
         places = [
             dict(zip(one.chains.tolist(), one.components.tolist(), strict=True)) for _, one in drawn.topics
@@ -244,38 +214,40 @@ class HasDocuments(HasSupport):
             if not both:
                 continue
             draws = np.concatenate([by_chain[c][:, places[i][c], places[j][c]] for c in both])
-            support = sum(self.weights_[c] for c in both) if len(drawn.chains) > 1 else np.nan
+            support = sum(self.fit.weights_[c] for c in both) if len(drawn.chains) > 1 else np.nan
             rows.append((numbers[i], numbers[j], support, *summary(draws[:, None], interval)[0]))
         columns = ["topic", "other", "support", "correlation", "lower", "upper"]
         table = pd.DataFrame(rows, columns=columns)
-        return self._finished(table, self._group_along(None), uncalibrated, NAMED | {"other": "other_name"})
+        return self.reader.labelled(
+            table, self.reader.group_along(None), uncalibrated, NAMED | {"other": "other_name"}
+        )
 
     def _drawn_along(self, axis: str) -> Drawn:
         """The mixture of all chains along an axis."""
-        chains = mixture(self._chains_along(axis))
-        return Drawn(chains, by_support(chains, self._matches(self._listed_along(axis).group)))
+        chains = mixture(self.reader.chains_along(axis))
+        return Drawn(chains, by_support(chains, self.reader.matches(self.reader.listed_along(axis).group)))
 
     def _drawn_of_documents(self) -> Drawn:
         """The mixture of all chains along the documents; by sizes alone where a summary of these was kept."""
-        if not summarised(self.posterior, ROWS):
+        if not summarised(self.fit.posterior, ROWS):
             return self._drawn_along("doc")
-        group = self._group_along(None)
-        chains = mixture(self._chains_of(group))
-        return Drawn(chains, by_support(chains, self._matches(group)))
+        group = self.reader.group_along(None)
+        chains = mixture(self.reader.chains_of(group))
+        return Drawn(chains, by_support(chains, self.reader.matches(group)))
 
     def _made_of_documents(self, drawn: Drawn, rows: np.ndarray) -> Iterator[Made]:
         """Some places of ``rows`` at a time, which are numbers of documents, and ``made_of`` these in every chain.
 
         Draws of which a summary was kept are made again, each once, up to the last of the rows.
         """
-        if not summarised(self.posterior, ROWS):
+        if not summarised(self.fit.posterior, ROWS):
             for first in range(0, rows.size, DOCUMENTS_AT_ONCE):
                 some = np.arange(first, min(first + DOCUMENTS_AT_ONCE, rows.size))
                 yield some, [made_of(chain, rows[some]) for chain in drawn.chains]
             return
-        (places,) = self._merged_places(self._group_along(None))
+        (places,) = self.reader.merged_places(self.reader.group_along(None))
         first, left = 0, rows.size
-        for theta in rows_of_draws(self.posterior, ROWS, DOCUMENTS_AT_ONCE):
+        for theta in rows_of_draws(self.fit.posterior, ROWS, DOCUMENTS_AT_ONCE):
             some = np.flatnonzero((rows >= first) & (rows < first + theta.shape[1]))
             if some.size:
                 shares = theta[:, rows[some] - first].astype(np.float64)
@@ -294,7 +266,7 @@ class HasDocuments(HasSupport):
         but: int = -1,
     ) -> tuple[np.ndarray, np.ndarray]:
         """The n documents with the largest means of values (S, documents), but one, and ``summary`` of theirs."""
-        every = np.arange(len(self.axes["doc"]))
+        every = np.arange(len(self.reader.axes["doc"]))
         means = [
             values_of(made).mean(axis=0, dtype=np.float64)
             for _, made in self._made_of_documents(drawn, every)
@@ -314,7 +286,7 @@ class HasDocuments(HasSupport):
         self, name: str, places: np.ndarray, values: np.ndarray, kind: str = "document"
     ) -> pd.DataFrame:
         """Documents or words in this order, with a mean of this name and its interval."""
-        table = pd.DataFrame({"rank": 1 + np.arange(places.size), kind: self.axes[AXES[kind]][places]})
+        table = pd.DataFrame({"rank": 1 + np.arange(places.size), kind: self.reader.axes[AXES[kind]][places]})
         table[[name, "lower", "upper"]] = values
         return table
 
@@ -327,7 +299,7 @@ class HasDocuments(HasSupport):
 
         A number is a label before it is a place, and never a place where all labels are numbers.
         """
-        names = self.axes[AXES[kind]].tolist()
+        names = self.reader.axes[AXES[kind]].tolist()
         times = Counter(names)
         place = {name: i for i, name in reversed(list(enumerate(names)))}
 

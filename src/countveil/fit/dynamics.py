@@ -2,12 +2,14 @@
 
 import warnings
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Unpack
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
+from countveil.common.parameters import Flag, WholeOrAuto, check_flag, check_integer, declared
 from countveil.data.date_labels import (
     SHOWN,
     TimeSteps,
@@ -19,18 +21,18 @@ from countveil.data.date_labels import (
 )
 from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator, Given
+from countveil.fit.choosing import own_size, size_of
 from countveil.fit.component_tables import Chain, component_counts, mixture, shares_of, tails
 from countveil.fit.forecast_checks import ForecastCheck, compared, fitted_quietly
 from countveil.fit.forecasts import Forecast, check_parameters, middle_of_step, simulated
-from countveil.fit.options import Options
-from countveil.fit.parameters import Flag, WholeOrAuto, check_flag, check_integer, check_interval
+from countveil.fit.parameters import check_interval
 from countveil.fit.reading import as_calibrated
 from countveil.fit.seasons import AUTO, SHORTEST, Season, named_seasons, season_of
 from countveil.inference.matching import places, unweighted
 from countveil.inference.methods import METHODS
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import HYPERS, PREVIOUS, RESERVED, Layout
-from countveil.models.priors import LEARNED, DirichletPrior, GammaChainPrior, Prior
+from countveil.models.priors import DirichletPrior, GammaChainPrior, Prior
 from countveil.models.spec import Spec, parse_spec
 
 AXES = "abcdefghij"
@@ -41,6 +43,7 @@ REPORTED = ("transition", "importance", "volume", "usual_volume", "steadiness", 
 TAKEN = ("component", f"{PREVIOUS}component", ACTIVITY, *REPORTED)
 
 
+@declared
 class DynamicModel(FactorizationEstimator):
     """Components of counts over time that was only ever seen through noise: a Poisson-gamma dynamical system.
 
@@ -72,27 +75,24 @@ class DynamicModel(FactorizationEstimator):
             component), its factor in each step, by which the activity is multiplied.
     """
 
-    sized_by: ClassVar[tuple[str, str] | None] = "n_components", "k"
+    n_components: Annotated[int | str, WholeOrAuto()] = 10
+    _: KW_ONLY
+    modes: Sequence[str] | None = None
+    time: str | int | None = None
+    steady: Annotated[bool, Flag()] = True
+    day_first: bool | None = None
+    season: Annotated[int | str | None, Season()] = None
+    background: Annotated[bool, Flag()] = False
 
-    def __init__(
-        self,
-        n_components: Annotated[int | str, WholeOrAuto()] = 10,
-        *,
-        modes: Sequence[str] | None = None,
-        time: str | int | None = None,
-        steady: Annotated[bool, Flag()] = True,
-        day_first: bool | None = None,
-        season: Annotated[int | str | None, Season()] = None,
-        background: Annotated[bool, Flag()] = False,
-        **options: Unpack[Options],
-    ) -> None:
-        self._remember(locals())
+    _sized_by: ClassVar[tuple[str, str] | None] = "n_components", "k"
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
         samplers = tuple(name for name, method in METHODS.items() if method.samples)
-        if self.method not in samplers:
-            raise ValueError(f"method must be one of {samplers} for a chain in time, got {self.method!r}")
+        if not self._method.samples:
+            raise ValueError(
+                f"method must be one of {samplers} for a chain in time, got {self._method.name!r}"
+            )
         if self.day_first is not None:
             check_flag("day_first", self.day_first)
         if self.background and self.n_components == 1:
@@ -211,7 +211,7 @@ class DynamicModel(FactorizationEstimator):
         return int(self.time)
 
     def _ranks(self, spec: Spec) -> dict[str, int]:
-        return {"k": self._size()}
+        return {"k": size_of(self)}
 
     def _layout(self, spec: Spec) -> Layout:
         n_modes = len(spec.output)
@@ -219,9 +219,9 @@ class DynamicModel(FactorizationEstimator):
         return Layout(dims, dict(zip(spec.names, spec.factor_axes, strict=True)))
 
     def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
-        known = self.prior_shape is not None and self.prior_shape != LEARNED
-        background = BACKGROUND if self.background else None
-        others: Prior = DirichletPrior(float(self.prior_shape) if known else None, background)
+        known = self.prior_shape
+        shape = None if known is None or isinstance(known, str) else float(known)
+        others: Prior = DirichletPrior(shape, BACKGROUND if self.background else None)
         time = spec.factor_axes[spec.names.index(ACTIVITY)][0]
         cells = float(np.prod([sizes[a] for a in spec.output if a != time]))
         mean = max(mean_count, 1e-8) * cells / sizes["k"]
@@ -231,7 +231,7 @@ class DynamicModel(FactorizationEstimator):
 
     def _season_steps(self, n_steps: int) -> int | None:
         """The steps of a season: as it was given, or found in the data of a fit, or in its file; raises ValueError."""
-        found = self.season
+        found: Any = self.season
         if found == AUTO:
             found = self._season if hasattr(self, "_season") else self.season_
         if found is None:
@@ -260,18 +260,19 @@ class DynamicModel(FactorizationEstimator):
     def activity(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """Expected counts of each component in each time step, masked ones included, with equal-tailed intervals.
 
-        Columns: component, the axis of time, rate, lower, upper. Where intervals are not calibrated: as in ``members``.
+        Columns: component, the axis of time, rate, lower, upper. Where intervals are not calibrated: as in
+        ``parts.members``.
         """
         check_interval(interval)
         tree, model, layout = self._fitted()
-        time, (group, names) = self.time_axis, (model.spec.latent, self.axes[self.time_axis])
+        time, (group, names) = self.time_axis, (model.spec.latent, self._reader.axes[self.time_axis])
         letter = next(a for a, dim in layout.dims.items() if dim == time)
         counts = component_counts(unweighted(tree), model, layout, letter + group)
         by_chain = counts.swapaxes(1, 2).reshape(len(self.weights_), -1, counts.shape[2], counts.shape[1])
         given = zip(by_chain, self.weights_.tolist(), strict=True)
         chains = mixture([Chain(own, own.sum(axis=2), weight) for own, weight in given])
         tables = []
-        for number, found in self._own(group):
+        for number, found in self._reader.numbered(group):
             draws = shares_of(chains, found)
             lower, upper = np.quantile(draws, tails(interval), axis=0)
             columns = {
@@ -282,7 +283,9 @@ class DynamicModel(FactorizationEstimator):
                 "upper": upper,
             }
             tables.append(pd.DataFrame(columns))
-        return as_calibrated(pd.concat(tables, ignore_index=True), self.why_no_intervals, uncalibrated)
+        return as_calibrated(
+            pd.concat(tables, ignore_index=True), self._reader.why_no_intervals, uncalibrated
+        )
 
     def trend(
         self, along: str | None = None, interval: float = 0.9, *, uncalibrated: bool = False
@@ -292,7 +295,7 @@ class DynamicModel(FactorizationEstimator):
         sum over components k and all other axes of x_tk f_vk ..
 
         Unlike components, these sums are the same thing in all chains. Columns: the axis of time, ``along``, rate,
-        lower, upper, with equal-tailed intervals; where they are not calibrated: as in ``members``.
+        lower, upper, with equal-tailed intervals; where they are not calibrated: as in ``parts.members``.
 
         Args:
             along: the name of an axis that is not time; None is the last such.
@@ -313,21 +316,21 @@ class DynamicModel(FactorizationEstimator):
         kept = places(self.weights_, [by_chain.shape[1]] * len(by_chain))
         draws = np.concatenate([own[rows] for own, rows in zip(by_chain, kept, strict=True)])
         lower, upper = np.quantile(draws, tails(interval), axis=0)
-        cells = pd.MultiIndex.from_product([self.axes[time], self.axes[along]], names=[time, along]).to_frame(
-            index=False
-        )
+        cells = pd.MultiIndex.from_product(
+            [self._reader.axes[time], self._reader.axes[along]], names=[time, along]
+        ).to_frame(index=False)
         found = cells.assign(rate=draws.mean(axis=0).ravel(), lower=lower.ravel(), upper=upper.ravel())
-        return as_calibrated(found, self.why_no_intervals, uncalibrated)
+        return as_calibrated(found, self._reader.why_no_intervals, uncalibrated)
 
     def transitions(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """What share of a component's activity goes to each component in the next step, with equal-tailed intervals.
 
         Columns: previous_component, component, share, lower, upper; a pair that no chain has is left out. Where
-        intervals are not calibrated: as in ``members``.
+        intervals are not calibrated: as in ``parts.members``.
         """
         check_interval(interval)
         draws = self.posterior["posterior"]["transition"].to_numpy()
-        own = self._own(self.model_.spec.latent)
+        own = self._reader.numbered(self.model_.spec.latent)
         kept, rows = places(self.weights_, [draws.shape[1]] * draws.shape[0]), []
         for number, one in own:
             place = dict(zip(one.chains, one.components, strict=True))
@@ -342,14 +345,14 @@ class DynamicModel(FactorizationEstimator):
                     rows.append((number, to, values.mean(), *np.quantile(values, tails(interval))))
         columns = [f"{PREVIOUS}component", "component", "share", "lower", "upper"]
         table = pd.DataFrame(rows, columns=columns)
-        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+        return as_calibrated(table, self._reader.why_no_intervals, uncalibrated)
 
     def seasons(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """What each component's activity is multiplied by in each step of the season, with equal-tailed intervals.
 
         Factors of a component have mean one. Columns: component, season, factor, lower, upper. Steps of the season are
         Jan to Dec, Q1 to Q4 or Mon to Sun, as dates show them, or else numbers from 1, which is the first step. Where
-        intervals are not calibrated: as in ``members``.
+        intervals are not calibrated: as in ``parts.members``.
 
         Raises:
             ValueError: a fit without a season.
@@ -360,15 +363,17 @@ class DynamicModel(FactorizationEstimator):
             raise ValueError("season must be given to the model for a table of seasons, got None")
         draws = self.posterior["posterior"]["season"].to_numpy()[:, :, :n_seasons]
         draws = draws / draws.mean(axis=2, keepdims=True)
-        names, order = named_seasons(self.axes[self.time_axis].tolist(), n_seasons, self.day_first)
+        names, order = named_seasons(self._reader.axes[self.time_axis].tolist(), n_seasons, self.day_first)
         kept, tables = places(self.weights_, [draws.shape[1]] * draws.shape[0]), []
-        for number, one in self._own(self.model_.spec.latent):
+        for number, one in self._reader.numbered(self.model_.spec.latent):
             values = [draws[c, kept[c], :, k] for c, k in zip(one.chains, one.components, strict=True)]
             several = np.concatenate(values)[:, order]
             lower, upper = np.quantile(several, tails(interval), axis=0)
             columns = {"component": number, "season": names, "factor": several.mean(axis=0)}
             tables.append(pd.DataFrame(columns | {"lower": lower, "upper": upper}))
-        return as_calibrated(pd.concat(tables, ignore_index=True), self.why_no_intervals, uncalibrated)
+        return as_calibrated(
+            pd.concat(tables, ignore_index=True), self._reader.why_no_intervals, uncalibrated
+        )
 
     def forecast(self, steps: int, rng: np.random.Generator | None = None, *, draws: int = 500) -> Forecast:
         """The time steps after those of the data: the chain run on from draws of the posterior, and counts from it.
@@ -391,7 +396,7 @@ class DynamicModel(FactorizationEstimator):
         if not isinstance(rng, np.random.Generator):
             raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
         found = simulated(self._fitted(), ACTIVITY, steps, draws, rng, self.day_first)
-        return Forecast(*found, self.time_axis, self.why_no_intervals)
+        return Forecast(*found, self.time_axis, self._reader.why_no_intervals)
 
     def check_forecasts(self, X: Any, steps: int = 12, *, draws: int = 500) -> ForecastCheck:
         """Whether forecasts are better than rules of thumb: the last steps, each forecast from the reports before it.
@@ -411,22 +416,22 @@ class DynamicModel(FactorizationEstimator):
         """
         check_integer("check", steps, 2)
         check_integer("draws", draws, 1)
-        data, time = self.own_data("X", X), self.time_axis
+        data, time = self._reader.own_data("X", X), self.time_axis
         _, model, layout = self._fitted()
         check_parameters(model, next(a for a, dim in layout.dims.items() if dim == time))
         if data.exposure is not None or data.totals is not None:
             raise ValueError("X must have no exposure by cell and no totals to check forecasts, got some")
-        names = [str(name) for name in self.axes[time]]
+        names = [str(name) for name in self._reader.axes[time]]
         n_seasons = self.season_
         if n_seasons is None:
             try:
                 n_seasons = season_of(AUTO, names, self.day_first)
             except ValueError:  # labels that show no season
                 n_seasons = None
-        axis = list(self.axes).index(time)
+        axis = list(self._reader.axes).index(time)
         if n_seasons is not None and len(names) - steps < n_seasons and self.season is None:
             n_seasons = None
-        again = clone(self).set_params(**self.own_size(), season=self.season_, seed=self.seed_, start="auto")
+        again = clone(self).set_params(**own_size(self), season=self.season_, seed=self.seed_, start="auto")
         rng = np.random.default_rng([self.seed_, steps])
 
         def forecast(known: Observations, step: int) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""What covariates do to topics: coefficients, expected shares and their differences, from the joint posterior.
+"""``fit.effects``: what covariates and dates do to topics, from the joint posterior.
 
 Every draw has topics, shapes, sizes and coefficients that belong together, given noisy reports alone: intervals hold
 the uncertainty of noise, topics and sampling at once. A topic's numbers come from the chains that have it.
@@ -6,7 +6,7 @@ the uncertainty of noise, topics and sampling at once. A topic's numbers come fr
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -17,12 +17,15 @@ from countveil.fit.component_tables import tails
 from countveil.fit.merging import merged_kept, summed
 from countveil.fit.naming import with_names
 from countveil.fit.parameters import check_interval
-from countveil.fit.reading import Readable, as_calibrated
-from countveil.fit.rows import HasCovariates, factor_with_covariates
+from countveil.fit.reading import as_calibrated
+from countveil.fit.rows import factor_with_covariates
 from countveil.inference.matching import places
-from countveil.inference.posterior import evenly
+from countveil.inference.posterior import OVER_TIME, evenly
 from countveil.models.priors.expected_shares import expected_shares
 from countveil.models.priors.regression import entries
+
+if TYPE_CHECKING:
+    from countveil.fit.base import FactorizationEstimator
 
 MOST_DRAWS = 1000  # of all chains together, evenly spread, that expected shares are computed for
 MOST_ROWS = 200  # different ones, evenly spread over all documents, that they are averaged over
@@ -39,22 +42,25 @@ class Drawn(NamedTuple):
     of_shapes: np.ndarray  # (S, P, K) of shapes
 
 
-class HasEffects(HasCovariates, Readable):
-    """Adds ``effects``, ``contrast`` and ``expected_prevalence`` to models whose rows may have covariates.
+class Effects:
+    """What covariates, or dates, do to the topics of a fit.
 
-    They speak of topics and documents: in a tensor these are its components and the entries of its first mode, a
+    Tables speak of topics and documents. In a tensor these are its components and the entries of its first mode, a
     document's words are an entry's counts, and the first column of every table is ``component``. In a network they are
     its communities and its actors, a document's words are the messages that an actor sends or receives, and the first
     column is ``community``.
     """
 
-    def effects(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
+    def __init__(self, fit: Any) -> None:
+        self.fit, self.reader = fit, fit._reader
+
+    def table(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The coefficients of the formula's terms: of the log of a document's expected words from a topic.
 
         Columns: topic, support, term, estimate (the posterior mean), lower, upper. One more of a term's column
-        multiplies the expected words of the topic by exp(estimate). Topics are those of ``prevalence``, each from the
-        chains that have it; support is as in ``topics``. Merged topics have no coefficients, and are left out. Where
-        intervals are not calibrated: as in ``members``.
+        multiplies the expected words of the topic by exp(estimate). Topics are those of ``parts.prevalences``, each
+        from the chains that have it; support is as in ``topics``. Merged topics have no coefficients, and are left out.
+        Where intervals are not calibrated: as in ``parts.members``.
 
         Raises:
             ValueError: a fit without covariates, or an interval out of range.
@@ -62,8 +68,8 @@ class HasEffects(HasCovariates, Readable):
         covariates = self._known_covariates()
         scale = covariates.scale[:, None]
         drawn = [each.coefficients / scale for each in self._drawn_by_chain()]
-        table = table_of(self, drawn, list(covariates.terms), "term", interval, adds_up=False)
-        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+        table = table_of(self.fit, drawn, list(covariates.terms), "term", interval, adds_up=False)
+        return as_calibrated(table, self.reader.why_no_intervals, uncalibrated)
 
     def contrast(
         self,
@@ -76,11 +82,11 @@ class HasEffects(HasCovariates, Readable):
         """How much larger a topic's expected share of a document is with covariates ``a`` than with ``b``.
 
         Columns: topic, support, estimate, lower, upper. All other covariates stay as they are in the documents of the
-        fit, over which both shares are averaged. The rest is as in ``effects``.
+        fit, over which both shares are averaged. The rest is as in ``table``.
 
         Raises:
             TypeError: ``a`` or ``b`` is no dict.
-            ValueError: as ``effects``; a name that is no covariate, or a value that the fit has not seen.
+            ValueError: as ``table``; a name that is no covariate, or a value that the fit has not seen.
         """
         covariates = self._known_covariates()
         for name, values in (("a", a), ("b", b)):
@@ -88,7 +94,7 @@ class HasEffects(HasCovariates, Readable):
                 raise TypeError(f"{name} must map covariates to values, got {type(values).__name__}")
         one, other = (self._shares_at(covariates, values) for values in (a, b))
         table = self._table(lambda drawn: one(drawn) - other(drawn), [""], "contrast", interval)
-        return as_calibrated(table.drop(columns="contrast"), self.why_no_intervals, uncalibrated)
+        return as_calibrated(table.drop(columns="contrast"), self.reader.why_no_intervals, uncalibrated)
 
     def contrasts(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The contrasts that covariates suggest: of every level with the first, of the upper quartile with the lower.
@@ -99,7 +105,7 @@ class HasEffects(HasCovariates, Readable):
         ten levels is left out. The rest is as in ``contrast``.
 
         Raises:
-            ValueError: as ``effects``.
+            ValueError: as ``table``.
         """
         covariates = self._known_covariates()
         asked = [
@@ -130,9 +136,9 @@ class HasEffects(HasCovariates, Readable):
                 table.insert(place + i, name, pd.Series(values, dtype=object))
             else:
                 table[name] = values
-        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+        return as_calibrated(table, self.reader.why_no_intervals, uncalibrated)
 
-    def expected_prevalence(
+    def prevalence(
         self, frame: pd.DataFrame | None = None, interval: float = 0.9, *, uncalibrated: bool = False
     ) -> pd.DataFrame:
         """Each topic's expected share of a document, for every row of a frame of covariates.
@@ -141,7 +147,7 @@ class HasEffects(HasCovariates, Readable):
         where the frame has only a default numbering: by the value itself in a frame of one column, else as in "party =
         D, year = 2004". Covariates that the frame does not have stay as they are in the documents of the fit, over
         which shares are averaged; without a frame there is one row, ``all``, which is the average over all documents.
-        The rest is as in ``effects``.
+        The rest is as in ``table``.
 
         Raises:
             TypeError: something other than a DataFrame.
@@ -159,16 +165,35 @@ class HasEffects(HasCovariates, Readable):
             return np.concatenate([of_row(drawn) for of_row in each], axis=1)
 
         table = self._table(shares, called_by_values(frame), "row", interval)
-        return as_calibrated(table, self.why_no_intervals, uncalibrated)
+        return as_calibrated(table, self.reader.why_no_intervals, uncalibrated)
 
-    def _makers_of_effects(self) -> dict[str, Callable[[], pd.DataFrame]]:
-        """What makes the tables of a fit with covariates."""
-        return {} if self.covariates_ is None else {"effects": self.effects, "contrasts": self.contrasts}
+    def over_time(self, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
+        """Each topic's expected share of a document, in every step of time (mathematics, equation 17.11).
+
+        Columns: topic, support, time, estimate (the posterior mean), lower, upper. Steps without documents are there,
+        too. It is the share in the words of a document that could have been written then, not the mean of those that
+        were. Topics are those of ``parts.prevalences``, each from the chains that have it; support is as in ``topics``.
+        Where intervals are not calibrated: as in ``parts.members``.
+
+        Raises:
+            ValueError: a fit without dates, or an interval out of range.
+        """
+        if self.fit.dates_ is None:
+            raise ValueError(
+                "effects.over_time needs a fit with dates of the rows (time=), got a fit without dates"
+            )
+        row = self.fit.model_.factors[self.fit.model_.row_factor].name
+        draws = self.fit.posterior["posterior"][f"{row}{OVER_TIME}"].to_numpy()
+        shares = draws / draws.sum(axis=3, keepdims=True, dtype=np.float64)
+        kept = places(self.fit.weights_, [draws.shape[1]] * draws.shape[0])
+        drawn = [shares[c, own] for c, own in enumerate(kept)]
+        table = table_of(self.fit, drawn, list(self.fit.dates_.names), "time", interval)
+        return as_calibrated(table, self.reader.why_no_intervals, uncalibrated)
 
     def _known_covariates(self) -> Covariates:
-        if self.covariates_ is None:
+        if self.fit.covariates_ is None:
             raise ValueError("effects need a fit with prevalence and covariates, got a fit without them")
-        return self.covariates_
+        return self.fit.covariates_
 
     def _shares_at(self, covariates: Covariates, values: Mapping[str, Any]) -> Callable[[Drawn], np.ndarray]:
         """What gives (S, 1, K) expected shares, averaged over the documents with some covariates changed."""
@@ -189,7 +214,7 @@ class HasEffects(HasCovariates, Readable):
         return shares
 
     def _table(
-        self: Any,
+        self,
         function: Callable[[Drawn], np.ndarray],
         names: list[Any],
         column: str,
@@ -197,21 +222,19 @@ class HasEffects(HasCovariates, Readable):
     ) -> pd.DataFrame:
         """Means and intervals of a function of draws (S, names, K), of every topic in the chains that have it."""
         check_interval(probability)
-        return table_of(self, [function(each) for each in self._drawn_by_chain()], names, column, probability)
+        return table_of(
+            self.fit, [function(each) for each in self._drawn_by_chain()], names, column, probability
+        )
 
-    def _sizes_by_chain(self) -> np.ndarray | float:
-        """(C, S, K) the counts that an entry of one stands for; 1 where the rows' factor is in expected counts."""
-        return 1.0
-
-    def _drawn_by_chain(self: Any) -> list[Drawn]:
+    def _drawn_by_chain(self) -> list[Drawn]:
         """Every chain's draws, as many of each as its weight says, at most ``MOST_DRAWS`` in all."""
-        draws = self.posterior["posterior"]
-        sizes, row = draws.sizes, self.model_.factors[factor_with_covariates(self.model_)].name
+        draws = self.fit.posterior["posterior"]
+        sizes, row = draws.sizes, self.fit.model_.factors[factor_with_covariates(self.fit.model_)].name
         every = evenly(sizes["draw"], max(1, MOST_DRAWS // sizes["chain"]))
-        kept = places(self.weights_, [len(every)] * sizes["chain"])
+        kept = places(self.fit.weights_, [len(every)] * sizes["chain"])
         ends = "_shape", "_rate", "_effect", "_shape_effect"
         shapes, rates, *coefficients = (draws[f"{row}{end}"].to_numpy() for end in ends)
-        arrays = shapes, rates / self._sizes_by_chain(), *coefficients
+        arrays = shapes, rates / self.fit._sizes_by_chain(), *coefficients
         return [Drawn(*(each[c][every[own]] for each in arrays)) for c, own in enumerate(kept)]
 
 
@@ -254,7 +277,7 @@ def evenly_weighted(rows: np.ndarray, times: np.ndarray) -> tuple[np.ndarray, np
 
 
 def table_of(
-    fit: Any,
+    fit: "FactorizationEstimator",
     drawn: list[np.ndarray],
     names: list[Any],
     column: str,
@@ -271,10 +294,10 @@ def table_of(
         ValueError: a probability out of range.
     """
     check_interval(probability)
-    alone, rows, group = len(drawn) < 2, [], fit._group_along(None)
+    alone, rows, group = len(drawn) < 2, [], fit._reader.group_along(None)
     merged = {numbers[0] for numbers in merged_kept(fit.posterior, group)}
-    drawn = [summed(*each) for each in zip(drawn, fit._merged_places(group), strict=True)]
-    for number, found in fit._own(group):
+    drawn = [summed(*each) for each in zip(drawn, fit._reader.merged_places(group), strict=True)]
+    for number, found in fit._reader.numbered(group):
         if (number in merged and not adds_up) or not any(len(drawn[c]) for c in found.chains):
             continue
         own = np.concatenate([drawn[c][:, :, k] for c, k in zip(found.chains, found.components, strict=True)])
@@ -283,6 +306,6 @@ def table_of(
         rows += [
             (number, support, name, own[:, i].mean(), lower[i], upper[i]) for i, name in enumerate(names)
         ]
-    one = next(iter(fit.parts)).one
+    one = next(iter(fit._reader.kinds)).one
     table = pd.DataFrame(rows, columns=[one, "support", column, "estimate", "lower", "upper"])
-    return with_names(table, fit.names_of(), {one: "name"})
+    return with_names(table, fit._reader.names_of(), {one: "name"})

@@ -1,23 +1,24 @@
 """PoissonFactorization: any einsum of gamma factors."""
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Unpack
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 
+from countveil.common.parameters import Flag, declared
 from countveil.data.labels import Axis, in_order, tabled
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.fit.base import FactorizationEstimator, Given
-from countveil.fit.options import Options
-from countveil.fit.parameters import Flag
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import HYPERS, RESERVED, Layout, default_layout
 from countveil.models.priors import LEARNED, GammaPrior, LearnedShapePrior
 from countveil.models.spec import Spec, parse_spec
 
 
+@declared
 class PoissonFactorization(FactorizationEstimator):
     """Counts whose rates are an einsum of nonnegative factors with gamma priors.
 
@@ -43,23 +44,18 @@ class PoissonFactorization(FactorizationEstimator):
         ValueError: a spec, rank, prior or fixed factor that does not fit; the message names it.
     """
 
-    usual_likelihood: ClassVar[str | None] = "poisson"
+    spec: str = "dk,vk->dv"
+    ranks: Mapping[str, int] | None = None
+    _: KW_ONLY
+    names: Sequence[str] | None = None
+    shared: Mapping[str, str] | None = None
+    symmetric: Sequence[str] = ()
+    priors: Mapping[str, tuple[Any, Any]] | None = None
+    fixed: Mapping[str, Any] | None = None
+    dims: Mapping[str, str] | None = None
+    self_loops: Annotated[bool, Flag()] = False
 
-    def __init__(
-        self,
-        spec: str = "dk,vk->dv",
-        ranks: Mapping[str, int] | None = None,
-        *,
-        names: Sequence[str] | None = None,
-        shared: Mapping[str, str] | None = None,
-        symmetric: Sequence[str] = (),
-        priors: Mapping[str, tuple[Any, Any]] | None = None,
-        fixed: Mapping[str, Any] | None = None,
-        dims: Mapping[str, str] | None = None,
-        self_loops: Annotated[bool, Flag()] = False,
-        **options: Unpack[Options],
-    ) -> None:
-        self._remember(locals())
+    _usual_likelihood: ClassVar[str | None] = "poisson"
 
     def _check_parameters(self) -> None:
         for name in ("ranks", "shared", "priors", "fixed", "dims"):
@@ -77,7 +73,7 @@ class PoissonFactorization(FactorizationEstimator):
     def _modelled_cells(self) -> np.ndarray | None:
         if self.self_loops or not self.shared:
             return None
-        numbers = np.indices([len(names) for names in self.axes.values()], sparse=True)
+        numbers = np.indices([len(names) for names in self._reader.axes.values()], sparse=True)
         sender, receiver = joined(self.model_.spec)
         return np.broadcast_to(numbers[sender] != numbers[receiver], [each.size for each in numbers]).copy()
 

@@ -46,7 +46,7 @@ class Forecast(NamedTuple):
         """The mean, the median and an equal-tailed interval of each new count.
 
         Columns: the data's axes, mean (of the rates), median, lower, upper; the last three are counts. Where intervals
-        are not calibrated: as in ``members``.
+        are not calibrated: as in ``parts.members``.
 
         Raises:
             ValueError: an interval out of range.

@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from countveil.common.parameters import check_positive
 from countveil.data.labels import is_default, texts_of
 from countveil.data.observations import Observations
+from countveil.fit.choosing import is_auto
 from countveil.fit.naming import check_name
-from countveil.inference.methods import METHODS, check_seeds
+from countveil.inference.methods import check_seeds
 from countveil.models.factorization import Factorization
 from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior, SeededPrior
 
@@ -32,82 +34,80 @@ class KnownTopics:
             )
 
 
-class HasKnownTopics:
-    """Adds topics that stay as they are to an estimator whose parameter is ``known_topics``."""
+def check_topics(model: Any) -> None:
+    """Refuse known topics together with parameters that do not go with them; raises ValueError."""
+    if model.known_topics is None:
+        return
+    if model.known_topics is model:
+        raise ValueError("known_topics must be another fit, got the model itself")
+    n, name = len(table_of(model.known_topics)), model._sized_by[0]
+    if getattr(model, name) != n:
+        raise ValueError(f"{name} must be {n}, as many as known_topics has, got {getattr(model, name)!r}")
+    if model.seeds is not None:
+        raise ValueError("seeds must be None with known_topics, which stay fixed")
+    if model._method.batches:
+        raise ValueError(f"known_topics must be None for method {model._method.name!r}, got {n} of them")
+    if model.dispersion == "column":
+        raise ValueError(
+            "dispersion must be other than 'column' with known_topics, which are shares of words"
+        )
 
-    known_topics: Any
-    _known_table: pd.DataFrame | None = None
-    _known_shares: np.ndarray | None = None  # (V, K), over the words of the data
 
-    def _check_topics(self: Any) -> None:
-        """Refuse known topics together with parameters that do not go with them; raises ValueError."""
-        if self.known_topics is None:
-            return
-        if self.known_topics is self:
-            raise ValueError("known_topics must be another fit, got the model itself")
-        n, name = len(table_of(self.known_topics)), self.sized_by[0]
-        if getattr(self, name) != n:
-            raise ValueError(f"{name} must be {n}, as many as known_topics has, got {getattr(self, name)!r}")
-        if self.seeds is not None:
-            raise ValueError("seeds must be None with known_topics, which stay fixed")
-        if METHODS[self.method].batches:
-            raise ValueError(f"known_topics must be None for method {self.method!r}, got {n} of them")
-        if self.dispersion == "column":
-            raise ValueError(
-                "dispersion must be other than 'column' with known_topics, which are shares of words"
-            )
+def with_topics(model: Any, X: Any) -> Any:
+    """Data as inference takes them, once known topics are over the words that label their columns."""
+    model._known_shares = model._known_table = None
+    if model.known_topics is None:
+        return X
+    data = model._observe(X)
+    assert isinstance(data, Observations)
+    if data.labels[1] is None:
+        raise ValueError("known_topics need data whose columns have words as labels, got data without them")
+    know(model, [str(label) for label in data.labels[1]])
+    return data
 
-    def _with_topics(self: Any, X: Any) -> Any:
-        """Data as inference takes them, once known topics are over the words that label their columns."""
-        self._known_shares = self._known_table = None
-        if self.known_topics is None:
-            return X
-        data = self._observe(X)
-        assert isinstance(data, Observations)
-        if data.labels[1] is None:
-            raise ValueError(
-                "known_topics need data whose columns have words as labels, got data without them"
-            )
-        self._know([str(label) for label in data.labels[1]])
-        return data
 
-    def _know(self, words: Sequence[str]) -> None:
-        """Keep the known topics, over these words; raises ValueError."""
-        table = table_of(self.known_topics)
-        self._known_shares, self._known_table = shares_over(table, words), table
+def know(model: Any, words: Sequence[str]) -> None:
+    """Keep the known topics, over these words; raises ValueError."""
+    table = table_of(model.known_topics)
+    model._known_shares, model._known_table = shares_over(table, words), table
 
-    def _restore_topics(self, tree: xr.DataTree) -> None:
-        """Keep the known topics over the words that a file holds; raises ValueError."""
-        if self.known_topics is not None:
-            self._know([str(label) for label in tree["posterior"]["word"].to_numpy()])
 
-    def _of_their_size(self, priors: dict[str, Any], rows: str, mean_row: float) -> dict[str, Prior]:
-        """Priors by name, where entries of the rows' factor are counts of words, since topics sum to one."""
-        if self._known_shares is None:
-            return priors
-        return {**priors, rows: of_mean(priors[rows], mean_row / self._known_shares.shape[1])}
+def restore_topics(model: Any, tree: xr.DataTree) -> None:
+    """Keep the known topics over the words that a file holds; raises ValueError."""
+    if model.known_topics is not None:
+        know(model, [str(label) for label in tree["posterior"]["word"].to_numpy()])
 
-    def _with_known(self, model: Factorization, words: str) -> Factorization:
-        """The model with its words' factor as it is known."""
-        if self._known_shares is None:
-            return model
-        factors = list(model.factors)
-        f = model.spec.names.index(words)
-        factors[f] = factors[f]._replace(fixed=self._known_shares)
-        return model._replace(factors=tuple(factors))
 
-    def _names_of_topics(self) -> dict[int, str]:
-        """The names of known topics, by number."""
-        table = self._known_table
-        return {} if table is None else {k: name for k, name in enumerate(table.index) if name}
+def of_their_size(model: Any, priors: dict[str, Any], rows: str, mean_row: float) -> dict[str, Prior]:
+    """Priors by name, where entries of the rows' factor are counts of words, since topics sum to one."""
+    if model._known_shares is None:
+        return priors
+    return {**priors, rows: of_mean(priors[rows], mean_row / model._known_shares.shape[1])}
 
-    def _portable_topics(self) -> dict[str, Any] | None:
-        """The known topics as a file can hold them."""
-        table = self._known_table
-        if self.known_topics is None or table is None:
-            return None
-        shares = np.asarray(table, dtype=float).tolist()
-        return {"names": list(table.index), "words": list(table.columns), "shares": shares}
+
+def with_known(model: Any, found: Factorization, words: str) -> Factorization:
+    """The model with its words' factor as it is known."""
+    if model._known_shares is None:
+        return found
+    factors = list(found.factors)
+    f = found.spec.names.index(words)
+    factors[f] = factors[f]._replace(fixed=model._known_shares)
+    return found._replace(factors=tuple(factors))
+
+
+def names_of_topics(model: Any) -> dict[int, str]:
+    """The names of known topics, by number."""
+    table = model._known_table
+    return {} if table is None else {k: name for k, name in enumerate(table.index) if name}
+
+
+def portable_topics(model: Any) -> dict[str, Any] | None:
+    """The known topics as a file can hold them."""
+    table = model._known_table
+    if model.known_topics is None or table is None:
+        return None
+    shares = np.asarray(table, dtype=float).tolist()
+    return {"names": list(table.index), "words": list(table.columns), "shares": shares}
 
 
 def is_fit(value: Any) -> bool:
@@ -122,7 +122,7 @@ def table_of(topics: Any) -> pd.DataFrame:
         ValueError: words without labels or twice, or names that components cannot have.
     """
     if is_fit(topics):
-        names, words = topics.names_of(), topics.axes["word"]
+        names, words = topics._reader.names_of(), topics._reader.axes["word"]
         if words.dtype.kind not in "OUT":
             raise ValueError(
                 "known_topics must be of a fit to data whose columns have words as labels, got numbers"
@@ -179,11 +179,16 @@ def of_mean(prior: GammaPrior | LearnedShapePrior, mean: float) -> GammaPrior | 
     return prior._replace(rate=float(prior.shape) / mean) if prior.learned else prior
 
 
-WEIGHT = 5.0  # see benchmarks/results/seeds-what-was-measured.csv
+WEIGHT = (
+    5.0  # of a seeded word without a weight of its own: see benchmarks/results/seeds-what-was-measured.csv
+)
 
 
 class SeedWords:
-    """None, or words by the name of their topic; whether data have them is checked when they meet."""
+    """None, or words by the name of their topic, each with a weight or all with the usual one.
+
+    Whether data have them is checked when they meet.
+    """
 
     def check(self, name: str, value: Any) -> None:
         """Refuse anything else; raises ValueError."""
@@ -195,88 +200,104 @@ class SeedWords:
             )
         for topic, words in value.items():
             check_name(topic)
-            plain = isinstance(words, Sequence) and not isinstance(words, str)
+            plain = isinstance(words, Sequence | Mapping) and not isinstance(words, str)
             if not plain or not words or not all(isinstance(word, str) for word in words):
-                raise ValueError(f"{name} of {topic!r} must be a list of words, got {words!r:.60}")
+                raise ValueError(
+                    f"{name} of {topic!r} must be a list of words, or map words to weights, got {words!r:.60}"
+                )
+            if isinstance(words, Mapping):
+                for word, weight in words.items():
+                    check_positive(f"weight of {word!r} in {name} of {topic!r}", weight)
+                continue
             twice = next((word for i, word in enumerate(words) if word in words[:i]), None)
             if twice is not None:
                 raise ValueError(f"{name} of {topic!r} must have every word once, got {twice!r} twice")
 
 
-class HasSeeds:
-    """Adds seeded topics to an estimator whose parameters are ``seeds``, their words, and ``seed_weight``."""
-
-    seeds_: dict[str, list[str]] | None = None
-    _seeded: tuple[np.ndarray, np.ndarray] | None = None  # (words, topics), by their numbers
-
-    def _check_seeds(self: Any) -> None:
-        """Refuse seeds together with parameters that do not go with them; raises ValueError."""
-        if self.seeds is None:
-            return
-        check_seeds(METHODS[self.method], "seeds")
-        name = self.sized_by[0]
-        if not self._is_auto and getattr(self, name) < len(self.seeds):
-            raise ValueError(
-                f"{name} must be at least {len(self.seeds)}, the number of topics with seeds, got {getattr(self, name)}"
-            )
-
-    def _least_size(self: Any) -> int:
-        return 1 if self.seeds is None else len(self.seeds)
-
-    def _with_places(self: Any, X: Any) -> Any:
-        """Data as inference takes them, once the places of seeded words are found by the labels of the columns."""
-        self.seeds_ = self._seeded = None
-        if self.seeds is None:
-            return X
-        data = self._observe(X)
-        assert isinstance(data, Observations)
-        self._find(data.labels[1])
-        absent = [
-            word for topic, words in self.seeds.items() for word in words if word not in self.seeds_[topic]
-        ]
-        if absent:
-            warnings.warn(f"seeds that the data do not have are left out: {listed(absent)}", stacklevel=4)
-        return data
-
-    def _find(self: Any, labels: Sequence[str] | None) -> None:
-        """Keep the seeded words that are among these labels; raises ValueError."""
-        if labels is None:
-            raise ValueError("seeds need data whose columns have words as labels, got data without them")
-        place = {str(label): v for v, label in enumerate(labels)}
-        found = {topic: [word for word in words if word in place] for topic, words in self.seeds.items()}
-        for topic, words in found.items():
-            if not words:
-                raise ValueError(
-                    f"seeds of {topic!r} must have a word that the data have, got {listed(self.seeds[topic])}"
-                )
-        pairs = [(place[word], k) for k, words in enumerate(found.values()) for word in words]
-        rows, columns = np.transpose(pairs)
-        self.seeds_, self._seeded = found, (rows, columns)
-
-    def _with_seeds(
-        self: Any, priors: dict[str, Any], words: str, shape: tuple[int, int]
-    ) -> dict[str, Prior]:
-        """Priors by name, where that of the words' factor of this shape has larger shapes for seeded words."""
-        if self._seeded is None:
-            return priors
-        added = np.zeros(shape)
-        added[self._seeded] = self.seed_weight
-        return {**priors, words: SeededPrior(priors[words], added)}
-
-    def _restore_seeds(self: Any, tree: xr.DataTree, model: Factorization, words: str) -> Factorization:
-        """The model with what its seeds add to shapes, from the labels that a file holds; raises ValueError."""
-        factors = list(model.factors)
-        f = model.spec.names.index(words)
-        prior = factors[f].prior
-        if (self.seeds is not None) != isinstance(prior, SeededPrior):
-            raise ValueError("must have a prior with seeds if its parameters have seeds, and only then")
-        if not isinstance(prior, SeededPrior):
-            return model
-        self._find([str(label) for label in tree["posterior"]["word"].to_numpy()])
-        factors[f] = factors[f]._replace(
-            prior=self._with_seeds({words: prior.usual}, words, factors[f].shape)[words]
+def check_seed_words(model: Any) -> None:
+    """Refuse seeds together with parameters that do not go with them; raises ValueError."""
+    if model.seeds is None:
+        return
+    check_seeds(model._method, "seeds")
+    name = model._sized_by[0]
+    if not is_auto(model) and getattr(model, name) < len(model.seeds):
+        raise ValueError(
+            f"{name} must be at least {len(model.seeds)}, the number of topics with seeds, got {getattr(model, name)}"
         )
-        return model._replace(factors=tuple(factors))
+
+
+def with_places(model: Any, X: Any) -> Any:
+    """Data as inference takes them, once the places of seeded words are found by the labels of the columns."""
+    model.seeds_ = model._seeded = None
+    if model.seeds is None:
+        return X
+    data = model._observe(X)
+    assert isinstance(data, Observations)
+    find_seeds(model, data.labels[1])
+    absent = [
+        word for topic, words in model.seeds.items() for word in words if word not in model.seeds_[topic]
+    ]
+    if absent:
+        warnings.warn(f"seeds that the data do not have are left out: {listed(absent)}", stacklevel=4)
+    return data
+
+
+def find_seeds(model: Any, labels: Sequence[str] | None) -> None:
+    """Keep the seeded words that are among these labels; raises ValueError."""
+    if labels is None:
+        raise ValueError("seeds need data whose columns have words as labels, got data without them")
+    place = {str(label): v for v, label in enumerate(labels)}
+    found = {topic: [word for word in words if word in place] for topic, words in model.seeds.items()}
+    for topic, words in found.items():
+        if not words:
+            raise ValueError(
+                f"seeds of {topic!r} must have a word that the data have, got {listed(list(model.seeds[topic]))}"
+            )
+    pairs = [(place[word], k) for k, words in enumerate(found.values()) for word in words]
+    rows, columns = np.transpose(pairs)
+    weights = [weight_of(model.seeds[topic], word) for topic, words in found.items() for word in words]
+    model.seeds_, model._seeded = found, (rows, columns, np.array(weights))
+
+
+def with_seeds(model: Any, priors: dict[str, Any], words: str, shape: tuple[int, ...]) -> dict[str, Prior]:
+    """Priors by name, where that of the words' factor of this shape has larger shapes for seeded words."""
+    if model._seeded is None:
+        return priors
+    rows, columns, weights = model._seeded
+    added = np.zeros(shape)
+    added[rows, columns] = weights
+    return {**priors, words: SeededPrior(priors[words], added)}
+
+
+def restore_seeds(model: Any, tree: xr.DataTree, found: Factorization, words: str) -> Factorization:
+    """The model with what its seeds add to shapes, from the labels that a file holds; raises ValueError."""
+    model.seeds_ = model._seeded = None
+    factors = list(found.factors)
+    f = found.spec.names.index(words)
+    prior = factors[f].prior
+    if (model.seeds is not None) != isinstance(prior, SeededPrior):
+        raise ValueError("must have a prior with seeds if its parameters have seeds, and only then")
+    if not isinstance(prior, SeededPrior):
+        return found
+    find_seeds(model, [str(label) for label in tree["posterior"]["word"].to_numpy()])
+    factors[f] = factors[f]._replace(
+        prior=with_seeds(model, {words: prior.usual}, words, factors[f].shape)[words]
+    )
+    return found._replace(factors=tuple(factors))
+
+
+def weight_of(words: Mapping[str, float] | Sequence[str], word: str) -> float:
+    """What a seeded word adds to the gamma shape in its topic."""
+    return float(words[word]) if isinstance(words, Mapping) else WEIGHT
+
+
+def portable_seeds(seeds: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Seeds as a file can hold them."""
+    if seeds is None:
+        return None
+    return {
+        topic: dict(words) if isinstance(words, Mapping) else list(words) for topic, words in seeds.items()
+    }
 
 
 def listed(words: Sequence[str]) -> str:

@@ -68,7 +68,7 @@ def check_merged_kept(tree: xr.DataTree, most: Mapping[str, int]) -> None:
 def merged_in_words(fit: Any) -> str:
     """What counts as one, such as "Topics 1 and 4 count as topic 1."; empty where nothing was merged."""
     said = []
-    for group, part in fit._parts_by_group().items():
+    for group, part in fit._reader.kinds_by_group().items():
         for numbers in merged_kept(fit.posterior, group):
             *first, last = map(str, numbers)
             said.append(

@@ -65,7 +65,7 @@ def check_name(name: Any) -> None:
 
 def leading(fit: Any, axis: str) -> dict[int, str]:
     """The most probable members of each component along an axis, by the component's number, as plain text."""
-    table = fit.supported(axis, min(LEADING, len(fit.posterior["posterior"][axis])))
+    table = fit.parts.supported(axis, min(LEADING, len(fit.posterior["posterior"][axis])))
     return {
         int(number): plain(", ".join(map(str, rows["member"])))
         for number, rows in table.groupby("component", sort=False)
@@ -73,25 +73,25 @@ def leading(fit: Any, axis: str) -> dict[int, str]:
 
 
 def relabel_from(fit: Any, path: str | os.PathLike[str]) -> None:
-    """Give the components of a fit the names that the page of ``countveil browse`` saved; see ``relabel``.
+    """Give the components of a fit the names that the page of ``countveil browse`` saved; see ``parts.relabel``.
 
     The file is JSON, ``{"topic": {"3": {"leading": "tax, bank, rate", "name": "economy"}}}``; the name null takes a
     name away.
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: a file in another form, names that ``relabel`` refuses, or names of another fit's components.
+        ValueError: a file in another form, names that ``parts.relabel`` refuses, or names of another fit's components.
     """
     name = os.fspath(path)
     stated = _fields.parse(_fields.read_bytes(path, MOST_BYTES), name)
-    axes = {part.one: part.axes[0] for part in fit.parts}
+    axes = {part.one: part.axes[0] for part in fit._reader.kinds}
     for one, names in stated.items():
         if one not in axes:
             known = ", ".join(axes) or "none"
             raise ValueError(f"{name} must name components of the fit ({known}), got {one!r:.40}")
         try:
             wanted = names_by_number(names, leading(fit, axes[one]), one)
-            fit.relabel(wanted, axis=axes[one])
+            fit.parts.relabel(wanted, axis=axes[one])
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from None
 

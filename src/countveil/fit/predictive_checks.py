@@ -63,7 +63,7 @@ def check_against_fit(
     if before is None:
         return None
     sizes = fit.posterior["posterior"].sizes
-    able = not fit.why_no_intervals and sizes["chain"] > 1 and sizes["draw"] >= MIN_DRAWS
+    able = not fit._reader.why_no_intervals and sizes["chain"] > 1 and sizes["draw"] >= MIN_DRAWS
     if not able or diagnosed().state not in SETTLED:
         return before._replace(unchecked=(*before.unchecked, *unable(data)))
     chosen = evenly(data.shape[0], max(1, CELLS // data.shape[1]))
@@ -86,7 +86,7 @@ def compared(fit: Any, data: Observations, rows: np.ndarray) -> tuple[list[str],
     spreads: list[list[np.ndarray]] = [[] for _ in parts]
     filled: list[list[list[int]]] = [[] for _ in parts]
     rng, likelihood = np.random.default_rng([fit.seed_, len(rows)]), fit.model_.likelihood
-    for (theta, phi), parameters in fit.even_draws(RELEASES):
+    for (theta, phi), parameters in fit._reader.even_draws(RELEASES):
         own = parameters_of_rows(likelihood, parameters, rows)
         counts = likelihood.sample(rates_at(theta[rows], phi, data.exposure), rng, own).astype(np.int64)
         rate, share = in_counts(likelihood, theta, phi, parameters)
@@ -218,7 +218,7 @@ def of_counts(fit: Any, data: Observations, rows: np.ndarray) -> list[str]:
     cells = Cells(rows[row], column, reports, level, exposure)
     given = CountsGivenReports(data.noise, fit.model_.likelihood)
     rng, drawn, n = np.random.default_rng([fit.seed_, len(rows), 1]), np.zeros(row.size), 0
-    for draw in fit.even_draws(TABLES):
+    for draw in fit._reader.even_draws(TABLES):
         drawn += counts_of_cells(draw, given, cells, rng)
         n += 1
     values = np.zeros((4, *data.shape))

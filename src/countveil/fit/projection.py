@@ -1,18 +1,16 @@
 """Rows that come later: ``transform`` and ``partial_fit``, for models whose rows have a factor of their own."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
-from sklearn.base import TransformerMixin
 from sklearn.utils.metaestimators import available_if
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import MAX_ROWS_PER_BLOCK, Arrays, Block, Engine, row_blocks
 from countveil.engines.opening import opened
 from countveil.engines.threads import one_blas_thread
-from countveil.fit.base import Given
 from countveil.fit.parameters import check_labels_of_fit
 from countveil.inference.algorithm import engine_or_threads
 from countveil.inference.factors import filled
@@ -29,102 +27,102 @@ from countveil.models.factorization import Factor
 from countveil.models.layout import latent_groups
 from countveil.models.priors import LearnedShapePrior, RowPrior
 
+if TYPE_CHECKING:
+    from countveil.fit.base import FactorizationEstimator, Given
 
-class RowProjection(TransformerMixin):
-    """Adds ``transform`` and ``fit_transform``."""
 
-    def transform(self: Any, X: Any) -> np.ndarray:
-        """(D, K) expected counts from each component, for new rows given the fitted columns.
+def transform(fit: Any, X: Any) -> np.ndarray:
+    """(D, K) expected counts from each component, for new rows given the fitted columns.
 
-        The new rows have reports of their own and, if their release says so, noise levels of their own. With exposures
-        by cell these are expected counts of cells with exposure 1 each. Of chains that
-        differ, those are taken that have all components of the heaviest one.
+    The new rows have reports of their own and, if their release says so, noise levels of their own. With exposures
+    by cell these are expected counts of cells with exposure 1 each. Of chains that
+    differ, those are taken that have all components of the heaviest one.
 
-        Raises:
-            NotFittedError: before ``fit``.
-            ValueError: X with other columns than the fit's, a dispersion by row, or a prior of the rows that does not
-                say what new rows are.
-        """
-        tree, model, _ = self._fitted()
-        if "row" in model.likelihood.parameter_axes.values():
-            raise ValueError(
-                "transform needs a dispersion that new rows have too, got one of each fitted row"
-            )
-        observations = self._observe(X)
-        if getattr(observations, "totals", None) is not None:
-            raise ValueError("X must have no totals for transform, which treats each row separately")
-        if (self.exposure_matrix is None) != (observations.exposure is None):
-            its = "no exposure by cell" if self.exposure_matrix is None else "an exposure by cell"
-            raise ValueError(f"X must have {its} for transform, as the data of the fit, got another")
-        self._check_columns(observations)
-        factor = model.factors[model.row_factor]
-        rates, priors = row_priors(unweighted(tree), factor)
-        every = self._draws_alike()
-        chosen = [every[i] for i in np.unique(np.linspace(0, len(every) - 1, MOST_DRAWS).astype(int))]
-        wanted = {s for s, _ in chosen}
-        draws = {s: draw for s, draw in enumerate(self._draws_of_chains()) if s in wanted}
-        phi = [draws[s][0][1][:, order] for s, order in chosen]
-        parameters = [draws[s][1] for s, _ in chosen]
-        laws = [observations.law(model.likelihood, own) for own in parameters]
-        sizes = [
-            growth(in_counts(model.likelihood, np.ones((1, 1)), each, own)[1], each)
-            for each, own in zip(phi, parameters, strict=True)
-        ]
-        own_rates = np.stack([rates[s] if rates.shape[1] == 1 else rates[s, order] for s, order in chosen])
-        threads = self._n_threads(observations)
-        with (
-            one_blas_thread(),
-            opened(self.engine, None, threads) as given,
-            engine_or_threads(given, threads) as engine,
-        ):
-            own_priors = [priors[s] for s, _ in chosen]
-            return project_rows(observations, phi, own_rates, own_priors, laws, sizes, self.seed_, engine)
+    Raises:
+        NotFittedError: before ``fit``.
+        ValueError: X with other columns than the fit's, a dispersion by row, or a prior of the rows that does not
+            say what new rows are.
+    """
+    tree, model, _ = fit._fitted()
+    if "row" in model.likelihood.parameter_axes.values():
+        raise ValueError("transform needs a dispersion that new rows have too, got one of each fitted row")
+    observations = fit._observed(X)
+    if observations.totals is not None:
+        raise ValueError("X must have no totals for transform, which treats each row separately")
+    if (fit._reader.exposure_matrix is None) != (observations.exposure is None):
+        its = "no exposure by cell" if fit._reader.exposure_matrix is None else "an exposure by cell"
+        raise ValueError(f"X must have {its} for transform, as the data of the fit, got another")
+    check_columns(fit, observations)
+    factor = model.factors[model.row_factor]
+    rates, priors = row_priors(unweighted(tree), factor)
+    every = draws_alike(fit)
+    chosen = [every[i] for i in np.unique(np.linspace(0, len(every) - 1, MOST_DRAWS).astype(int))]
+    wanted = {s for s, _ in chosen}
+    draws = {s: draw for s, draw in enumerate(fit._reader.draws_of_chains()) if s in wanted}
+    phi = [draws[s][0][1][:, order] for s, order in chosen]
+    parameters = [draws[s][1] for s, _ in chosen]
+    laws = [observations.law(model.likelihood, own) for own in parameters]
+    sizes = [
+        growth(in_counts(model.likelihood, np.ones((1, 1)), each, own)[1], each)
+        for each, own in zip(phi, parameters, strict=True)
+    ]
+    own_rates = np.stack([rates[s] if rates.shape[1] == 1 else rates[s, order] for s, order in chosen])
+    threads = fit._n_threads(observations)
+    with (
+        one_blas_thread(),
+        opened(fit.engine, None, threads) as given,
+        engine_or_threads(given, threads) as engine,
+    ):
+        own_priors = [priors[s] for s, _ in chosen]
+        return project_rows(observations, phi, own_rates, own_priors, laws, sizes, fit.seed_, engine)
 
-    def _check_columns(self: Any, observations: Observations) -> None:
-        wanted = tuple(self.posterior["posterior"].sizes[d] for d in self._column_dims())
-        shape = observations.mode_shape[1:]
-        if shape != wanted:
-            raise ValueError(
-                f"X has {observations.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input: X must have the columns of the fit, "
-                f"{' x '.join(map(str, wanted))}, got {' x '.join(map(str, shape))}"
-            )
-        columns = {dim: names for dim, names in self.axes.items() if dim in self._column_dims()}
-        check_labels_of_fit(
-            "X must have the columns of the fit in their order", columns, observations.labels[1:]
+
+def check_columns(fit: "FactorizationEstimator", observations: Observations) -> None:
+    """Refuse rows whose columns are not those of the fit; raises ValueError."""
+    wanted = tuple(fit.posterior["posterior"].sizes[d] for d in column_dims(fit))
+    shape = observations.mode_shape[1:]
+    if shape != wanted:
+        raise ValueError(
+            f"X has {observations.shape[1]} features, but {type(fit).__name__} is expecting "
+            f"{fit.n_features_in_} features as input: X must have the columns of the fit, "
+            f"{' x '.join(map(str, wanted))}, got {' x '.join(map(str, shape))}"
         )
+    columns = {dim: names for dim, names in fit._reader.axes.items() if dim in column_dims(fit)}
+    check_labels_of_fit("X must have the columns of the fit in their order", columns, observations.labels[1:])
 
-    def _column_dims(self: Any) -> tuple[str, ...]:
-        _, model, layout = self._fitted()
-        return layout.dims_of(model.spec.output[1:])
 
-    def fit_transform(self: Any, X: Any, y: None = None, **_: Any) -> np.ndarray:
-        """Fit, and return the posterior mean of expected counts from each component (D, K) for the rows of the fit."""
-        self.fit(X)
-        likelihood, total, every = self.model_.likelihood, 0.0, self._draws_alike()
-        orders: dict[int, list[np.ndarray]] = {}
-        for s, order in every:
-            orders.setdefault(s, []).append(order)
-        for s, ((theta, phi), own) in enumerate(self._draws_of_chains()):
-            for order in orders.get(s, []):
-                theta_in_counts, scaled = in_counts(likelihood, theta, phi, own)
-                total = total + (theta_in_counts * growth(scaled, phi))[:, order]
-        return np.asarray(total / len(every))
+def column_dims(fit: "FactorizationEstimator") -> tuple[str, ...]:
+    """The names of all axes of the data but the rows."""
+    _, model, layout = fit._fitted()
+    return layout.dims_of(model.spec.output[1:])
 
-    def _draws_alike(self: Any) -> list[tuple[int, np.ndarray]]:
-        """The mixture of the chains that have the same components: numbers of draws, and the order (K,) of each.
 
-        Draws are numbered chain after chain, as without weights.
-        """
-        n_draws = self.posterior["posterior"].sizes["draw"]
-        same = self._alike(latent_groups(self.model_)[self.model_.spec.latent[0]])
-        weights = self.weights_[[chain for chain, _ in same]]
-        kept = places(weights / weights.sum(), [n_draws] * len(same))
-        return [
-            (chain * n_draws + int(s), order)
-            for (chain, order), own in zip(same, kept, strict=True)
-            for s in own
-        ]
+def fit_transform(fit: Any, X: Any, y: None = None, **_: Any) -> np.ndarray:
+    """Fit, and return the posterior mean of expected counts from each component (D, K) for the rows of the fit."""
+    fit.fit(X)
+    likelihood, total, every = fit.model_.likelihood, 0.0, draws_alike(fit)
+    orders: dict[int, list[np.ndarray]] = {}
+    for s, order in every:
+        orders.setdefault(s, []).append(order)
+    for s, ((theta, phi), own) in enumerate(fit._reader.draws_of_chains()):
+        for order in orders.get(s, []):
+            theta_in_counts, scaled = in_counts(likelihood, theta, phi, own)
+            total = total + (theta_in_counts * growth(scaled, phi))[:, order]
+    return np.asarray(total / len(every))
+
+
+def draws_alike(fit: "FactorizationEstimator") -> list[tuple[int, np.ndarray]]:
+    """The mixture of the chains that have the same components: numbers of draws, and the order (K,) of each.
+
+    Draws are numbered chain after chain, as without weights.
+    """
+    n_draws = fit.posterior["posterior"].sizes["draw"]
+    same = fit._reader.chains_alike(latent_groups(fit.model_)[fit.model_.spec.latent[0]])
+    weights = fit.weights_[[chain for chain, _ in same]]
+    kept = places(weights / weights.sum(), [n_draws] * len(same))
+    return [
+        (chain * n_draws + int(s), order) for (chain, order), own in zip(same, kept, strict=True) for s in own
+    ]
 
 
 def row_priors(tree: xr.DataTree, factor: Factor) -> tuple[np.ndarray, list[RowPrior]]:
@@ -157,68 +155,65 @@ def learns_from_batches(estimator: Any) -> bool:
     Raises:
         AttributeError: it does not.
     """
-    method = METHODS.get(estimator.method)
-    if method is None or not method.batches:
+    known = METHODS.get(estimator.method) if isinstance(estimator.method, str) else estimator.method
+    if not getattr(known, "batches", False):
         raise AttributeError(f"partial_fit goes with {those('batches')}, got method {estimator.method!r}")
     return True
 
 
-class RowStream:
-    """Adds ``partial_fit``, which an estimator has if its method learns from batches."""
+@available_if(learns_from_batches)
+def partial_fit(fit: Any, X: Any, y: None = None) -> Any:
+    """Learn from rows that arrive over time: one pass over X in batches of ``SVI.batch_rows`` (``method="svi"``).
 
-    @available_if(learns_from_batches)
-    def partial_fit(self: Any, X: Any, y: None = None) -> Any:
-        """Learn from rows that arrive over time: one pass over X in batches of ``batch_rows`` (``method="svi"``).
+    The first call, if no fit by "svi" came before, starts from its own rows: make it a large one, since
+    topics found in few noisy rows are slow to correct. Later calls go on from there, also after ``fit`` and
+    after ``load``; with the same calls and seed the result is the same, saved in between or not. Every row
+    counts as a new one, so show rows once (or set ``SVI.total_rows``). Results about rows, such as
+    ``posterior``, ``rate`` and ``diagnostics``, cover those of the last call; columns are learned from all.
+    Every call makes ``draws`` draws.
 
-        The first call, if no fit by "svi" came before, starts from its own rows: make it a large one, since
-        topics found in few noisy rows are slow to correct. Later calls go on from there, also after ``fit`` and
-        after ``load``; with the same calls and seed the result is the same, saved in between or not. Every row
-        counts as a new one, so show rows once (or set ``total_rows``). Results about rows, such as
-        ``posterior``, ``rate`` and ``diagnostics``, cover those of the last call; columns are learned from all.
-        Every call makes ``draws`` draws.
+    Raises:
+        AttributeError: a method other than "svi".
+        TypeError: data without a noise level (a bare array, and no ``alpha``).
+        ValueError: a parameter out of range, data or a model that the method does not accept, or columns, a number
+            of components or column offsets other than those of the first call.
+    """
+    fit._check_parameters()
+    given = fit._given(X)
+    before = restore(fit.posterior_, fit.model_) if hasattr(fit, "posterior_") else None
+    if before is None:
+        fit._settle_seed()
+    else:
+        check_goes_on(fit, given, before)
+        given = given._replace(model=fit.model_.with_rows(given.data.shape[0]))
+    rows_seen = given.data.shape[0] + (0 if before is None else before.rows_seen)
+    asked = fit._method.total_rows
+    total_rows = rows_seen if asked is None else asked
+    with compiling_told(fit.progress):
+        earlier = None if before is None else (before.state, before.total_rows)
+        settings = fit._settings(None, given, None if before is None else "auto")  # later rows have begun
+        found = go_on(fit._method, given.data, given.model, settings, earlier, total_rows)
+    fit._adopt_fit(found, given, rows_seen, total_rows)
+    return fit
 
-        Raises:
-            AttributeError: a method other than "svi".
-            TypeError: data without a noise level (a bare array, and no ``alpha``).
-            ValueError: a parameter out of range, data or a model that the method does not accept, or columns, a number
-                of components or column offsets other than those of the first call.
-        """
-        self._check_parameters()
-        given = self._given(X)
-        before = restore(self.posterior_, self.model_) if hasattr(self, "posterior_") else None
-        if before is None:
-            self._settle_seed()
-        else:
-            self._check_goes_on(given, before)
-            given = given._replace(model=self.model_.with_rows(given.data.shape[0]))
-        rows_seen = given.data.shape[0] + (0 if before is None else before.rows_seen)
-        total_rows = rows_seen if self.total_rows is None else self.total_rows
-        with compiling_told(self.progress):
-            earlier = None if before is None else (before.state, before.total_rows)
-            settings = self._settings(
-                None, given, None if before is None else "auto"
-            )  # later rows have begun
-            found = go_on(self.method, given.data, given.model, settings, earlier, total_rows)
-        self._adopt_fit(found, given, rows_seen, total_rows)
-        return self
 
-    def _check_goes_on(self: Any, given: Given, before: Stream) -> None:
-        """Refuse rows that do not match those before them."""
-        self._check_columns(given.first)
-        spec, axis = given.model.spec, given.model.spec.latent
-        fitted, now = self.model_.columns.sizes[axis], given.model.columns.sizes[axis]
-        if fitted != now:
-            name = next(p for p in ("n_topics", "n_components") if hasattr(self, p))
-            raise ValueError(f"{name} must be the {fitted} of the first rows, got {now}")
-        if spec != self.model_.spec:
-            raise ValueError(f"the model must be the first rows' {self.model_.spec}, got {spec}")
-        if (given.first.column_labels is None) == hasattr(self, "feature_names_in_"):
-            raise ValueError(
-                "X must name its columns if and only if the first rows did, got "
-                + ("no names" if given.first.column_labels is None else "names")
-            )
-        if not np.array_equal(given.first.prior_scale_v, before.prior_scale_v):
-            raise ValueError("X must have the column_offset of the first rows, got another")
+def check_goes_on(fit: Any, given: "Given", before: Stream) -> None:
+    """Refuse rows that do not match those before them."""
+    check_columns(fit, given.first)
+    spec, axis = given.model.spec, given.model.spec.latent
+    fitted, now = fit.model_.columns.sizes[axis], given.model.columns.sizes[axis]
+    if fitted != now:
+        name = next(p for p in ("n_topics", "n_components") if hasattr(fit, p))
+        raise ValueError(f"{name} must be the {fitted} of the first rows, got {now}")
+    if spec != fit.model_.spec:
+        raise ValueError(f"the model must be the first rows' {fit.model_.spec}, got {spec}")
+    if (given.first.column_labels is None) == hasattr(fit, "feature_names_in_"):
+        raise ValueError(
+            "X must name its columns if and only if the first rows did, got "
+            + ("no names" if given.first.column_labels is None else "names")
+        )
+    if not np.array_equal(given.first.prior_scale_v, before.prior_scale_v):
+        raise ValueError("X must have the column_offset of the first rows, got another")
 
 
 MOST_DRAWS = 100

@@ -5,8 +5,8 @@ from datetime import date
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from countveil.common.parameters import check_integer
 from countveil.data.date_labels import DateLabels, dates_of, months_of
-from countveil.fit.parameters import check_integer
 from countveil.fit.time_labels import written
 
 AUTO = "auto"

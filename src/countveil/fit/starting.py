@@ -7,8 +7,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from countveil.common.parameters import check_choice
 from countveil.data.labels import is_default, texts_of
-from countveil.fit.parameters import check_choice
 from countveil.inference import dispersion
 from countveil.inference.chains import STARTS
 from countveil.inference.starts import Start
@@ -153,13 +153,14 @@ def check_fixed(factors: tuple[np.ndarray | None, ...], model: Factorization) ->
             )
 
 
-def check_another(model: Any, value: Any) -> None:
-    """Refuse a start that is the model itself, or that itself starts there, by way of any number of fits.
+def check_another(model: Any) -> None:
+    """Refuse a model that starts at itself, directly or by way of any number of fits.
 
     Raises:
         ValueError: such a start.
     """
     seen: list[Any] = []
+    value = model.start
     while not isinstance(value, str | Mapping) and all(value is not each for each in seen):
         if value is model:
             raise ValueError(

@@ -1,25 +1,28 @@
 """TensorModel: components of counts with any number of axes, only ever seen through noise."""
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, ClassVar, Unpack
+from collections.abc import Sequence
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from sklearn.base import TransformerMixin
 
+from countveil.common.parameters import WholeOrAuto, declared
+from countveil.fit import projection
 from countveil.fit.base import FactorizationEstimator, Given
-from countveil.fit.effects import HasEffects
-from countveil.fit.options import RowOptions
-from countveil.fit.parameters import WholeOrAuto
-from countveil.fit.projection import RowProjection
-from countveil.fit.rows import Formula
+from countveil.fit.choosing import size_of
+from countveil.fit.effects import Effects
+from countveil.fit.rows import Formula, aligned, keep_covariates, with_covariates
 from countveil.models.layout import HYPERS, RESERVED, Layout
 from countveil.models.spec import Spec, parse_spec
 
 AXES = "abcdefghij"
 
 
-class TensorModel(HasEffects, RowProjection, FactorizationEstimator):
+@declared
+class TensorModel(TransformerMixin, FactorizationEstimator):
     """Components of a tensor of counts that was only ever seen through noise.
 
     Counts have the rates sum_k f_ik g_jk h_tk .., with gamma priors: a CP factorization (Schein et al. 2015). They are
@@ -32,25 +35,20 @@ class TensorModel(HasEffects, RowProjection, FactorizationEstimator):
         modes: names of the data's axes; mode0, mode1, ... by default.
         prevalence: a formula of covariates of the first mode's entries, such as "~ region", which ``fit`` takes as
             ``covariates``: how much of an entry's counts is expected from each component then depends on them
-            (``effects``, ``contrast``, ``expected_prevalence``).
+            (``effects``).
         **options: what every model takes; the reference and ``help`` list it.
 
     Attributes:
         posterior: one variable per mode, "factor_<mode>", with dims (<mode>, component).
     """
 
-    rows_are_new_data: ClassVar[bool] = True
-    sized_by: ClassVar[tuple[str, str] | None] = "n_components", "k"
+    n_components: Annotated[int | str, WholeOrAuto()] = 10
+    _: KW_ONLY
+    modes: Sequence[str] | None = None
+    prevalence: Annotated[str | None, Formula()] = None
 
-    def __init__(
-        self,
-        n_components: Annotated[int | str, WholeOrAuto()] = 10,
-        *,
-        modes: Sequence[str] | None = None,
-        prevalence: Annotated[str | None, Formula()] = None,
-        **options: Unpack[RowOptions],
-    ) -> None:
-        self._remember(locals())
+    _rows_are_new_data: ClassVar[bool] = True
+    _sized_by: ClassVar[tuple[str, str] | None] = "n_components", "k"
 
     def _spec(self, n_modes: int) -> Spec:
         if n_modes > len(AXES):
@@ -63,17 +61,14 @@ class TensorModel(HasEffects, RowProjection, FactorizationEstimator):
         return True  # a column is a combination of entries of all axes but the first
 
     def _given(self, X: Any) -> Given:
-        return super()._given(self._aligned(X))
+        return super()._given(aligned(self, X))
 
     def _priors(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> dict[str, Any]:
-        return self._with_covariates(super()._priors(spec, sizes, mean_count), spec.names[0])
+        return with_covariates(self, super()._priors(spec, sizes, mean_count), spec.names[0])
 
     def _adopt(self, tree: xr.DataTree) -> None:
-        self._keep_covariates(tree)
+        keep_covariates(self, tree)
         super()._adopt(tree)
-
-    def _makers(self) -> dict[str, Callable[[], pd.DataFrame]]:
-        return super()._makers() | self._makers_of_effects()
 
     def _modes(self, n_modes: int) -> list[str]:
         if self.modes is None:
@@ -90,11 +85,16 @@ class TensorModel(HasEffects, RowProjection, FactorizationEstimator):
         return names
 
     def _ranks(self, spec: Spec) -> dict[str, int]:
-        return {"k": self._size()}
+        return {"k": size_of(self)}
 
     def _layout(self, spec: Spec) -> Layout:
         dims = dict(zip(spec.output, self._modes(len(spec.output)), strict=True)) | {"k": "component"}
         return Layout(dims, dict(zip(spec.names, spec.factor_axes, strict=True)))
+
+    @property
+    def effects(self) -> Effects:
+        """Tables of what covariates and dates do to components."""
+        return Effects(self)
 
     def top_entries(
         self, mode: str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
@@ -102,13 +102,16 @@ class TensorModel(HasEffects, RowProjection, FactorizationEstimator):
         """The n largest entries of each component along one mode, by their numbers, with intervals.
 
         Columns: component, prevalence (its share of all expected counts), rank, the mode, probability, lower, upper.
-        Where intervals are not calibrated: as in ``members``.
+        Where intervals are not calibrated: as in ``parts.members``.
         """
-        modes = list(self.axes)
+        modes = list(self._reader.axes)
         if mode not in modes:
             raise ValueError(f"mode must be one of {modes}, got {mode!r}")
-        found = self.members(mode, n, interval, uncalibrated=uncalibrated)
+        found = self.parts.members(mode, n, interval, uncalibrated=uncalibrated)
         return found.rename(columns={"member": mode})
+
+    transform = projection.transform
+    fit_transform = projection.fit_transform
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of ``transform``'s columns: component0, component1, ..."""

@@ -2,57 +2,35 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Unpack
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import xarray as xr
+from sklearn.base import TransformerMixin
 
+from countveil.common.parameters import WholeOrAuto, declared
+from countveil.fit import known_topics as knowledge
+from countveil.fit import projection
 from countveil.fit.base import FactorizationEstimator, Given
-from countveil.fit.documents import HasDocuments
-from countveil.fit.effects import HasEffects, table_of
-from countveil.fit.known_topics import WEIGHT, HasKnownTopics, HasSeeds, KnownTopics, SeedWords
+from countveil.fit.choosing import size_of
+from countveil.fit.documents import Documents
+from countveil.fit.effects import Effects
+from countveil.fit.known_topics import KnownTopics, SeedWords
 from countveil.fit.naming import NAMES
-from countveil.fit.options import StreamOptions
-from countveil.fit.parameters import Positive, WholeOrAuto
-from countveil.fit.projection import RowProjection, RowStream
-from countveil.fit.reading import Readable, as_calibrated
-from countveil.fit.rows import Formula, HasDates
-from countveil.inference.matching import places
-from countveil.inference.posterior import OVER_TIME
+from countveil.fit.rows import (
+    Formula,
+    aligned,
+    dated,
+    keep_covariates,
+    keep_dates,
+    with_covariates,
+    with_dates,
+)
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout, Part
 from countveil.models.spec import Spec, parse_spec
-
-
-class HasPrevalenceOverTime(HasDates, Readable):
-    """Adds ``prevalence_over`` to topics of documents that have dates."""
-
-    takes_dates = True
-
-    def prevalence_over(self: Any, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
-        """Each topic's expected share of a document, in every step of time (mathematics, equation 17.11).
-
-        Columns: topic, support, time, estimate (the posterior mean), lower, upper. Steps without documents are there,
-        too. It is the share in the words of a document that could have been written then, not the mean of those that
-        were. Topics are those of ``prevalences``, each from the chains that have it; support is as in ``topics``. Where
-        intervals are not calibrated: as in ``members``.
-
-        Raises:
-            ValueError: a fit without dates, or an interval out of range.
-        """
-        if self.dates_ is None:
-            raise ValueError(
-                "prevalence_over needs a fit with dates of the rows (time=), got a fit without dates"
-            )
-        row = self.model_.factors[self.model_.row_factor].name
-        draws = self.posterior["posterior"][f"{row}{OVER_TIME}"].to_numpy()
-        shares = draws / draws.sum(axis=3, keepdims=True, dtype=np.float64)
-        kept = places(self.weights_, [draws.shape[1]] * draws.shape[0])
-        drawn = [shares[c, own] for c, own in enumerate(kept)]
-        table = table_of(self, drawn, list(self.dates_.names), "time", interval)
-        return as_calibrated(table, self.why_no_intervals, uncalibrated)
-
 
 TOPICS = Part(
     "topic",
@@ -64,16 +42,8 @@ TOPICS = Part(
 )
 
 
-class TopicModel(
-    HasSeeds,
-    HasKnownTopics,
-    HasDocuments,
-    HasPrevalenceOverTime,
-    HasEffects,
-    RowProjection,
-    RowStream,
-    FactorizationEstimator,
-):
+@declared
+class TopicModel(TransformerMixin, FactorizationEstimator):
     """Topics of documents whose word counts were only ever seen through noise.
 
     Counts have the rates sum_k theta_dk phi_vk, with gamma priors; reports are counts plus two-sided geometric noise,
@@ -86,12 +56,11 @@ class TopicModel(
         n_topics: number of topics K, or "auto": the one of 5, 10, 20, 50 and 100 with which short fits predict
             best what they do not see (``compare``).
         prevalence: a formula of covariates of the documents, such as "~ party + bs(year, 4)", which ``fit`` takes as
-            ``covariates``: how much of a document is expected from each topic then depends on them (``effects``,
-            ``contrast``, ``expected_prevalence``).
+            ``covariates``: how much of a document is expected from each topic then depends on them (``effects``).
         seeds: words that are known to be about a topic, by its name, such as ``{"economy": ["tax", "jobs"]}``. The
             first topics are these, in their order and under their names: their words are more probable by the prior
-            ("gibbs", "augmented-gibbs"). All other topics are found as without seeds.
-        seed_weight: what is added to the gamma shape of a seeded word: as if about that many words had been seen.
+            ("gibbs", "augmented-gibbs"), as if about five of each had been seen. ``{"economy": {"tax": 20}}`` gives a
+            word another weight. All other topics are found as without seeds.
         known_topics: topics that stay as they are: those of another fit, by their posterior means, or a DataFrame of
             topics by words, which have all words of the data. Not for "svi".
         **options: what every model takes; the reference and ``help`` list it.
@@ -102,26 +71,28 @@ class TopicModel(
         components_: (K, V) posterior mean topics, as shares of expected words.
     """
 
-    rows_are_new_data: ClassVar[bool] = True
-    sized_by: ClassVar[tuple[str, str] | None] = "n_topics", "k"
+    n_topics: Annotated[int | str, WholeOrAuto()] = 10
+    _: KW_ONLY
+    prevalence: Annotated[str | None, Formula()] = None
+    seeds: Annotated[Mapping[str, Sequence[str] | Mapping[str, float]] | None, SeedWords()] = None
+    known_topics: Annotated[Any, KnownTopics()] = None
 
-    def __init__(
-        self,
-        n_topics: Annotated[int | str, WholeOrAuto()] = 10,
-        *,
-        prevalence: Annotated[str | None, Formula()] = None,
-        seeds: Annotated[Mapping[str, Sequence[str]] | None, SeedWords()] = None,
-        seed_weight: Annotated[float, Positive()] = WEIGHT,
-        known_topics: Annotated[Any, KnownTopics()] = None,
-        **options: Unpack[StreamOptions],
-    ) -> None:
-        self._remember(locals())
+    _rows_are_new_data: ClassVar[bool] = True
+    _sized_by: ClassVar[tuple[str, str] | None] = "n_topics", "k"
+    _takes_dates: ClassVar[bool] = True
+    _merges: ClassVar[bool] = True
+
+    _seeded: ClassVar[tuple[np.ndarray, np.ndarray, np.ndarray] | None] = (
+        None  # (words, topics) by number, and weights
+    )
+    _known_table: ClassVar[pd.DataFrame | None] = None
+    _known_shares: ClassVar[np.ndarray | None] = None  # (V, K), over the words of the data
 
     def _spec(self, n_modes: int) -> Spec:
         return parse_spec("dk,vk->dv", names=("theta", "phi"))
 
     def _ranks(self, spec: Spec) -> dict[str, int]:
-        return {"k": self._size()}
+        return {"k": size_of(self)}
 
     def _layout(self, spec: Spec) -> Layout:
         return Layout(
@@ -132,65 +103,89 @@ class TopicModel(
         return self.known_topics is None  # they are shares of words; a p for each word would change them
 
     def _given(self, X: Any) -> Given:
-        return super()._given(self._with_topics(self._with_places(self._dated(self._aligned(X)))))
+        for prepared in (aligned, dated, knowledge.with_places, knowledge.with_topics):
+            X = prepared(self, X)
+        return super()._given(X)
 
     def _priors(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> dict[str, Any]:
-        priors = self._of_their_size(
-            super()._priors(spec, sizes, mean_count), "theta", mean_count * sizes["v"]
+        priors = knowledge.of_their_size(
+            self, super()._priors(spec, sizes, mean_count), "theta", mean_count * sizes["v"]
         )
-        priors = self._with_covariates(priors, "theta")
-        priors = self._with_dates(priors, "theta", max(mean_count, 1e-8) * sizes["v"])
-        return self._with_seeds(priors, "phi", (sizes["v"], sizes["k"]))
+        priors = with_covariates(self, priors, "theta")
+        priors = with_dates(self, priors, "theta", max(mean_count, 1e-8) * sizes["v"])
+        return knowledge.with_seeds(self, priors, "phi", (sizes["v"], sizes["k"]))
+
+    def _least_size(self) -> int:
+        return 1 if self.seeds is None else len(self.seeds)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        self._check_seeds()
-        self._check_topics()
+        knowledge.check_seed_words(self)
+        knowledge.check_topics(self)
 
     def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
-        return self._with_known(super()._model(spec, sizes, mean_count), "phi")
+        return knowledge.with_known(self, super()._model(spec, sizes, mean_count), "phi")
 
     def _portable_parameters(self) -> dict[str, Any]:
-        seeds = None if self.seeds is None else {name: list(words) for name, words in self.seeds.items()}
-        return {**super()._portable_parameters(), "seeds": seeds, "known_topics": self._portable_topics()}
+        seeds = knowledge.portable_seeds(self.seeds)
+        return {
+            **super()._portable_parameters(),
+            "seeds": seeds,
+            "known_topics": knowledge.portable_topics(self),
+        }
 
     def _facts(self) -> dict[str, Any]:
-        names = dict(enumerate(self.seeds_ or {})) or self._names_of_topics()
+        names = dict(enumerate(self.seeds_ or {})) or knowledge.names_of_topics(self)
         return super()._facts() | ({NAMES: json.dumps({"k": names})} if names else {})
 
     def _restored(self, tree: xr.DataTree, model: Factorization) -> Factorization:
-        self._restore_topics(tree)
-        return self._restore_seeds(tree, super()._restored(tree, model), "phi")
+        knowledge.restore_topics(self, tree)
+        return knowledge.restore_seeds(self, tree, super()._restored(tree, model), "phi")
 
     def _adopt(self, tree: xr.DataTree) -> None:
-        self._keep_covariates(tree)
-        self._keep_dates(tree)
+        keep_covariates(self, tree)
+        keep_dates(self, tree)
         super()._adopt(tree)
-        self.components_ = self.member_means("word")
+        self.components_ = self._reader.member_means("word")
+
+    transform = projection.transform
+    fit_transform = projection.fit_transform
+    partial_fit = projection.partial_fit
+
+    @property
+    def documents(self) -> Documents:
+        """Tables of documents, of single words and of pairs of topics."""
+        return Documents(self)
+
+    @property
+    def effects(self) -> Effects:
+        """Tables of what covariates and dates do to components."""
+        return Effects(self)
 
     def top_words(self, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The n most probable words of each topic, by their numbers, with equal-tailed intervals.
 
         Columns: topic, prevalence (its share of all expected words), rank, word, probability, lower, upper.
-        Where intervals are not calibrated: as in ``members``.
+        Where intervals are not calibrated: as in ``parts.members``.
         """
-        found = self.members("word", n, interval, uncalibrated=uncalibrated)
+        found = self.parts.members("word", n, interval, uncalibrated=uncalibrated)
         return found.rename(columns={"component": "topic", "member": "word"})
 
     def topics(self, n: int = 8, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """Topics that chains found alike, the best supported first, and what only some of them found.
 
         Columns: topic, support (the share of the chains that have it), prevalence, rank, word, probability, lower,
-        upper; all else as in ``supported``. There may be more topics than ``n_topics``, where chains disagree.
+        upper; all else as in ``parts.supported``. There may be more topics than ``n_topics``, where chains disagree.
         """
-        found = self.supported("word", n, interval, uncalibrated=uncalibrated)
+        found = self.parts.supported("word", n, interval, uncalibrated=uncalibrated)
         return found.rename(columns={"component": "topic", "member": "word"})
 
     def _makers(self) -> dict[str, Callable[[], pd.DataFrame]]:
-        found = super()._makers() | self._makers_of_effects()
-        if self.dates_ is not None:
-            found["prevalence_over"] = self.prevalence_over
-        return found | {"documents": self.topic_shares, "topic_correlations": self.topic_correlations}
+        documents = self.documents
+        return super()._makers() | {
+            "documents": documents.shares,
+            "topic_correlations": documents.correlations,
+        }
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of ``transform``'s columns: topic0, topic1, ..."""

@@ -1,13 +1,12 @@
 """The sum of all true counts, by the reports alone and by a fit: whether a fit leaves counts out."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from countveil.data.observations import Observations, runs_of
-from countveil.fit.reading import Readable
-from countveil.inference.diagnostics import State, Totals
+from countveil.inference.diagnostics import Diagnostics, State, Totals
 from countveil.inference.facts import facts_of
 from countveil.inference.kept import share_kept
 from countveil.inference.matching import places
@@ -18,6 +17,9 @@ from countveil.kernels.entries import MASKED
 from countveil.laws.counts import POISSON, NegativeBinomial
 from countveil.laws.counts.protocol import in_counts, rates_at
 
+if TYPE_CHECKING:
+    from countveil.fit.base import FactorizationEstimator
+
 DRAWS = 200  # of the posterior at most, evenly spread
 INTERVAL = 0.05, 0.95
 SETTLED = State.SAFE, State.WITH_SUPPORT
@@ -25,7 +27,7 @@ SETTLED = State.SAFE, State.WITH_SUPPORT
 TRY = f'likelihood="{NegativeBinomial.name}"'
 
 
-def totals_of(fit: Readable, data: Observations) -> Totals:
+def totals_of(fit: "FactorizationEstimator", data: Observations) -> Totals:
     """The totals of the data that a fit was made of, in the matrix form of its model (``data_matrix``).
 
     The reports' total is the sum of u(r), which is unbiased for signed and for truncated reports: E[u(r) | y] = y for
@@ -34,12 +36,14 @@ def totals_of(fit: Readable, data: Observations) -> Totals:
     return totals_together([fit], np.ones(1), [data])
 
 
-def totals_together(fits: Sequence[Readable], weights: np.ndarray, data: Sequence[Observations]) -> Totals:
+def totals_together(
+    fits: "Sequence[FactorizationEstimator]", weights: np.ndarray, data: Sequence[Observations]
+) -> Totals:
     """The totals of the same data by several fits, each with its weight (F,), and with the data in its own form."""
     each = [expected_totals(fit, own) for fit, own in zip(fits, data, strict=True)]
     drawn = [own[kept] for own, kept in zip(each, places(weights, [len(own) for own in each]), strict=True)]
     lower, upper = (None, None)
-    if not any(fit.why_no_intervals for fit in fits):
+    if not any(fit._reader.why_no_intervals for fit in fits):
         lower, upper = map(float, np.quantile(np.concatenate(drawn), INTERVAL))
     reported, error = np.nan, np.nan  # where the reports alone do not say it
     if data[0].noise.unbiased:
@@ -47,12 +51,12 @@ def totals_together(fits: Sequence[Readable], weights: np.ndarray, data: Sequenc
     return Totals(reported, error, float(weights @ [own.mean() for own in each]), lower, upper)
 
 
-def expected_totals(fit: Readable, data: Observations) -> np.ndarray:
+def expected_totals(fit: "FactorizationEstimator", data: Observations) -> np.ndarray:
     """(S,) the expected sum of the true counts that were seen, by draws of the posterior, evenly spread."""
     (row, column), tree = masked_cells(data), fit.posterior
     values: Any = []
     if row.size or not any(summarised(tree, factor.name) for factor in fit.model_.factors):
-        for (theta, phi), parameters in fit.even_draws(DRAWS):
+        for (theta, phi), parameters in fit._reader.even_draws(DRAWS):
             theta, phi = in_counts(fit.model_.likelihood, theta, phi, parameters)
             if data.exposure is not None:
                 seen = rates_at(theta, phi, data.exposure)
@@ -86,7 +90,7 @@ def error_of(data: Observations) -> float:
     return float(np.sqrt(stored + rest))
 
 
-def doubt_of(totals: Totals, fit: Readable) -> str:
+def doubt_of(totals: Totals, fit: "FactorizationEstimator") -> str:
     """What to say of a sampler's fit whose total is not that of the reports, and what to do; empty where it is."""
     if fit.posterior.attrs["observations"] != "private":
         return ""
@@ -104,7 +108,7 @@ def doubt_of(totals: Totals, fit: Readable) -> str:
     return f"The sum of the true counts falls short: {totals}. {advice}"
 
 
-def misses_counts(fit: Any) -> bool:
+def misses_counts(fit: "FactorizationEstimator", diagnosed: Callable[[], Diagnostics]) -> bool:
     """Whether a fit leaves out too many of the positive reports or of the counts, or has too many counts."""
     reports, totals = share_kept(fit.posterior), fit.totals()
     if reports is not None and reports.too_small:
@@ -115,10 +119,10 @@ def misses_counts(fit: Any) -> bool:
         return bool(totals.share.too_small or totals.share.too_large)
     if not doubt_of(totals, fit):
         return False
-    return fit._diagnosed().state in SETTLED
+    return diagnosed().state in SETTLED
 
 
-def advice_on(totals: Totals, fit: Readable) -> str:
+def advice_on(totals: Totals, fit: "FactorizationEstimator") -> str:
     """What to try where a Poisson fit leaves counts out, in words; empty where nothing speaks for it."""
     if fit.model_.likelihood.name != POISSON.name or not totals.falls_short:
         return ""

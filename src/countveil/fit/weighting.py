@@ -2,22 +2,24 @@
 
 import warnings
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
 
 from countveil.data.observations import Observations
-from countveil.fit.reading import Readable
 from countveil.inference import posterior as posteriors
 from countveil.inference.folds import cells_to_score, is_mirrored, scores_left_out, stacking_weights
 from countveil.inference.matching import keep_weights
 from countveil.inference.predict import Laws
 
-WEIGHTS = "equal", "stacked"
+if TYPE_CHECKING:
+    from countveil.fit.base import FactorizationEstimator
+
 DRAWS = 50  # of each chain at most, evenly spread, that cells are scored under
 
 
-def weigh(fit: Readable, data: Observations, seed: int) -> None:
+def weigh(fit: "FactorizationEstimator", data: Observations, seed: int) -> None:
     """Give a fit's chains stacking weights, by the data that it was made of in the matrix form of its model.
 
     Chains keep equal weights where there are no cells to score, or a score is not finite, or scoring is
@@ -36,13 +38,13 @@ def weigh(fit: Readable, data: Observations, seed: int) -> None:
     keep_weights(fit.posterior, weights)
 
 
-def weights_in_words(fit: Readable) -> str:
+def weights_in_words(fit: "FactorizationEstimator") -> str:
     """The chains' weights as a list; empty where they are equal."""
     weights = fit.weights_
     return "" if np.ptp(weights) == 0.0 else ", ".join(f"{weight:.2f}" for weight in weights)
 
 
-def draws_by_chain(fit: Readable) -> Iterator[Laws]:
+def draws_by_chain(fit: "FactorizationEstimator") -> Iterator[Laws]:
     """The draws of each chain, as ``matrix_draws`` beside ``parameter_draws``."""
     tree, model, layout = fit._fitted()
     draws = tree["posterior"].dataset

@@ -1,12 +1,13 @@
-"""What an algorithm is, and the record that describes it to everything else."""
+"""What an algorithm is, and the method by which everything else knows it."""
 
-from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
+from countveil.common.parameters import declared
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.engines.blocks import Engine
@@ -27,8 +28,8 @@ class Algorithm(Protocol):
     A state is a NamedTuple of arrays, numbers and tuples of them, with a field ``sweep``. A sampler's has ``factors``,
     ``hypers`` (of the priors, one array per factor) and ``parameters`` (of the likelihood). All random numbers come
     from ``streams``, by purpose and block, and all passes over the data go through the engine, so the result does not
-    depend on who computes it. A step does not change the state that it is given. An optimiser's functions take as
-    keywords those options of its record that they read.
+    depend on who computes it. A step does not change the state that it is given. Options of a method that a step reads
+    are keywords, which ``Method.run`` binds.
     """
 
     State: Any  # the class of its states
@@ -67,10 +68,9 @@ class Checkpoint(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """How to run a fit: the schedule of samplers, options of methods by name, and where and how it runs."""
+    """How to run a fit by any method: the schedule of samplers, and where and how it runs."""
 
     plan: Schedule
-    options: Mapping[str, Any]
     seed: int
     threads: int
     progress: bool | None
@@ -97,23 +97,23 @@ class Fitted(NamedTuple):
     tuning: tuple[Tuning, ...] = ()  # of each chain
 
 
-class Method(NamedTuple):
-    """A way to fit, as users name it; its module registers it with ``methods.METHODS``.
+@declared
+class Method(BaseEstimator):
+    """A way to fit: its fields are its options, and its class says what it can do.
+
+    A module declares it for its algorithm, and ``methods.METHODS`` lists it under the name that users write.
 
     Attributes:
-        name: as users write it.
+        name: as users write it, for the method with its defaults.
         says: what it does, for documentation and help: the rest of a sentence that begins with its name.
-        fit: (method, data, model, settings) -> ``Fitted``.
         algorithm: what it iterates.
         samples: whether it runs Markov chains, which are tuned, compared, and saved at checkpoints.
         calibrated: whether its intervals hold the truth about as often as they say, by the calibration tests. Tables,
             figures and pages of other methods' fits have no intervals.
-        options: parameters of estimators that it reads besides those of every method: {name: allowed values, or None
-            where the estimators' own rule is enough}; the first allowed value is the default.
+        batches: whether it learns from batches of rows: from data on disk or from rows that come later. It never does
+            so on a cluster, where every batch would have to be sent, and needs a model whose rows have a factor of
+            their own.
         self_loops: whether it accepts cells that use the same entry of a shared factor twice.
-        go_on: for a method that learns from batches: (data, model, settings, before, total_rows) -> ``Fitted``, which
-            goes on with rows that come later. ``before`` is None at first, then the state so far and how many rows it
-            stands for, all of which are now ``total_rows``.
         any_prior: whether it accepts any prior; if not, entries must be independent gammas, and the prior a
             ``VariationalPrior``.
         learned_shapes: whether it learns the shapes of priors.
@@ -126,44 +126,44 @@ class Method(NamedTuple):
         starved: advice for a fit that explains too few of the positive reports.
     """
 
-    name: str
-    says: str
-    fit: Callable[["Method", Any, Factorization, Settings], Fitted]
-    algorithm: Any
-    samples: bool = False
-    calibrated: bool = False
-    options: Mapping[str, tuple[Any, ...] | None] = {}
-    self_loops: bool = False
-    go_on: Callable[..., Fitted] | None = None
-    any_prior: bool = False
-    learned_shapes: bool = False
-    covariates: bool = False
-    seeds: bool = False
-    known_totals: bool = False
-    exposures: bool = False
-    likelihoods: tuple[str, ...] = ("poisson",)
-    mechanisms: tuple[str, ...] | None = None
-    starved: str = ""
+    name: ClassVar[str]
+    says: ClassVar[str]
+    algorithm: ClassVar[Any]
+    samples: ClassVar[bool] = False
+    calibrated: ClassVar[bool] = False
+    batches: ClassVar[bool] = False
+    self_loops: ClassVar[bool] = False
+    any_prior: ClassVar[bool] = False
+    learned_shapes: ClassVar[bool] = False
+    covariates: ClassVar[bool] = False
+    seeds: ClassVar[bool] = False
+    known_totals: ClassVar[bool] = False
+    exposures: ClassVar[bool] = False
+    likelihoods: ClassVar[tuple[str, ...]] = ("poisson",)
+    mechanisms: ClassVar[tuple[str, ...] | None] = None
+    starved: ClassVar[str] = ""
 
-    @property
-    def batches(self) -> bool:
-        """Whether it learns from batches of rows: from data on disk or from rows that come later.
+    def run(self, data: Any, model: Factorization, settings: Settings) -> Fitted:
+        """Fit the model to the data."""
+        raise NotImplementedError
 
-        It never does so on a cluster, where every batch would have to be sent. It needs a model whose rows have a
-        factor of their own.
+    def go_on(
+        self,
+        data: Data,
+        model: Factorization,
+        settings: Settings,
+        before: tuple[Any, int] | None,
+        total_rows: int,
+    ) -> Fitted:
+        """Learn from rows that come after others, if the method ``batches``.
+
+        ``before`` is None at first, then the state so far and how many rows it represents. All rows together represent
+        ``total_rows``.
         """
-        return self.go_on is not None
+        raise NotImplementedError
 
-    def option(self, settings: Settings, name: str) -> Any:
-        """The value of one of its options; None means the first allowed value.
-
-        Raises:
-            KeyError: its record does not declare the option.
-        """
-        if name not in self.options:
-            raise KeyError(f"options of method {self.name!r} must include {name!r}, got {list(self.options)}")
-        value, allowed = settings.options[name], self.options[name]
-        return allowed[0] if value is None and allowed else value
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.get_params() == other.get_params()
 
 
 def engine_or_threads(engine: Engine | None, threads: int) -> AbstractContextManager[Engine]:

@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from countveil.common.parameters import declared
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
-from countveil.inference import chains
-from countveil.inference.algorithm import Method
+from countveil.inference.chains import Sampler
 from countveil.inference.factors import DrawRule, draw_hypers, sampled_counts, update_after_allocation
 from countveil.inference.gibbs import Info
 from countveil.inference.scoring import total_rate
@@ -89,16 +89,16 @@ def allocate_block(
     return (new_noise, row_counts), (counts,)
 
 
-METHOD = Method(
-    "augmented-gibbs",
-    "does the same with the auxiliary noise variables of Schein et al. (2019), more slowly.",
-    chains.fit,
-    sys.modules[__name__],
-    samples=True,
-    calibrated=True,
-    self_loops=True,
-    any_prior=True,
-    learned_shapes=True,
-    seeds=True,
-    mechanisms=(TWO_SIDED_GEOMETRIC.mechanism,),
-)
+@declared
+class AugmentedGibbs(Sampler):
+    """Samples from the same posterior with the auxiliary noise variables of Schein et al. (2019), more slowly."""
+
+    name = "augmented-gibbs"
+    says = "does the same with the auxiliary noise variables of Schein et al. (2019), more slowly."
+    algorithm = sys.modules[__name__]
+    calibrated = True
+    self_loops = True
+    any_prior = True
+    learned_shapes = True
+    seeds = True
+    mechanisms = (TWO_SIDED_GEOMETRIC.mechanism,)

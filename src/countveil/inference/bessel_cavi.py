@@ -20,16 +20,19 @@ corrected.
 """
 
 import sys
-from typing import Literal, NamedTuple
+from dataclasses import KW_ONLY
+from functools import partial
+from types import SimpleNamespace
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
+from countveil.common.parameters import OneOf, Option, declared
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
-from countveil.inference import optimising
-from countveil.inference.algorithm import Method
 from countveil.inference.cavi import expected_priors, geometric_means, initial_hypers, update_hypers
 from countveil.inference.factors import MeanRule, expected_counts, update_after_allocation
+from countveil.inference.optimising import Optimiser
 from countveil.inference.scoring import log_likelihood
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
@@ -172,15 +175,24 @@ def side_moments(
     return side.matrix(side.forward(geometric)), mean, np.maximum(squares - certain, 0.0)
 
 
-METHOD = Method(
-    "bessel-cavi",
-    "is the variational method of Schofield et al. (2019).",
-    optimising.fit,
-    sys.modules[__name__],
-    options={"max_iter": None, "tolerance": None, "center": CENTERS},
-    mechanisms=(TWO_SIDED_GEOMETRIC.mechanism,),
-    starved=(
+@declared
+class BesselCAVI(Optimiser):
+    """The variational method of Schofield et al. (2019)."""
+
+    name = "bessel-cavi"
+    says = "is the variational method of Schofield et al. (2019)."
+    algorithm = sys.modules[__name__]
+    mechanisms = (TWO_SIDED_GEOMETRIC.mechanism,)
+    starved = (
         "It has starved its components, as bessel-cavi does where counts are sparse and noise is strong. "
-        'Use method="gibbs", or "em" for a quick look, or "cavi" with expectation="arithmetic".'
-    ),
-)
+        'Use method="gibbs", or "em" for a quick look, or method=cv.CAVI(expectation="arithmetic").'
+    )
+
+    _: KW_ONLY
+    center: Annotated[
+        Center, Option(OneOf(CENTERS), 'the Bessel\'s "mode", as published, or its "mean".')
+    ] = "mode"
+
+    def bound(self) -> Any:
+        """The algorithm with its centre."""
+        return SimpleNamespace(init=partial(init, center=self.center), step=partial(step, center=self.center))

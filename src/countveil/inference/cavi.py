@@ -11,18 +11,22 @@ models (Asuncion et al. 2009): no bound, but a penalised likelihood that never d
 """
 
 import sys
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY
+from functools import partial
+from types import SimpleNamespace
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.special import digamma
 
+from countveil.common.parameters import OneOf, Option, declared
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Engine
-from countveil.inference import dispersion, optimising
-from countveil.inference.algorithm import Method
+from countveil.inference import dispersion
 from countveil.inference.ascent import update_all
 from countveil.inference.dispersion import maximised_parameters
 from countveil.inference.factors import MeanRule, Priors, offset_scales
+from countveil.inference.optimising import Optimiser
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
 from countveil.kernels.gamma import SMALLEST
@@ -159,16 +163,27 @@ def priors_of(model: Factorization) -> list[VariationalPrior]:
     return priors
 
 
-METHOD = Method(
-    "cavi",
-    "approximates the posterior by independent gammas: fast, and accurate for dense counts.",
-    optimising.fit,
-    sys.modules[__name__],
-    options={"max_iter": None, "tolerance": None, "expectation": EXPECTATIONS},
-    exposures=True,
-    likelihoods=("poisson", "negative-binomial"),
-    starved=(
+@declared
+class CAVI(Optimiser):
+    """Approximates the posterior by independent gammas: fast, and accurate for dense counts."""
+
+    name = "cavi"
+    says = "approximates the posterior by independent gammas: fast, and accurate for dense counts."
+    algorithm = sys.modules[__name__]
+    exposures = True
+    likelihoods = ("poisson", "negative-binomial")
+    starved = (
         "It has starved its components, as cavi does where counts are sparse and noise is strong. "
-        'Use method="gibbs", or "em" for a quick look, or "cavi" with expectation="arithmetic".'
-    ),
-)
+        'Use method="gibbs", or "em" for a quick look, or method=cv.CAVI(expectation="arithmetic").'
+    )
+
+    _: KW_ONLY
+    # fmt: off
+    expectation: Annotated[str, Option(OneOf(EXPECTATIONS),
+        'means by which counts are split between components: "geometric" (a true bound; best for dense counts), or '
+        '"arithmetic" (does not starve components when counts are sparse and noise is strong).')] = "geometric"
+    # fmt: on
+
+    def bound(self) -> Any:
+        """The algorithm with its expectation."""
+        return SimpleNamespace(init=init, step=partial(step, expectation=self.expectation))

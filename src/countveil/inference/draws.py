@@ -143,7 +143,7 @@ def too_large(plan: Schedule, model: Factorization, available: int | None) -> st
     had = "more than there is" if available is None else f"{in_words(available)} are available"
     return (
         f"draws must fit in memory: {plan.draws:,} draws from {chains} need {in_words(bytes_of(plan, model))}, {had}; "
-        f"take a smaller draws= (with a larger thin=, to cover as many sweeps){fewer}"
+        f"take a smaller draws= (with method=cv.Gibbs(thin=...), to cover as many sweeps){fewer}"
     )
 
 

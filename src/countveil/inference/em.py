@@ -10,11 +10,13 @@ early.
 
 import sys
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq
 
+from countveil.common.parameters import Option, Whole, declared
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine
 from countveil.inference import dispersion, optimising
@@ -237,42 +239,44 @@ class HeldTotal:
         return update(state, observations, model, engine, self.target(state) if self.noisy else None)
 
 
-def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:
-    """A point estimate, stopped where the log-likelihood of held-out cells of the release is best.
+@declared
+class EM(Method):
+    """Finds one point estimate: fast, and without uncertainty."""
 
-    Fits without a few random parts of the cells find the number of iterations. A fit to all cells then runs that many.
-    """
-    assert isinstance(data, Observations)
-    rng = Streams.of_chain(settings.seed, optimising.Q_CHAIN).generator(0, START)
-    folds = Folds(data, model, rng, HeldTotal)
-    most = method.option(settings, "max_iter")
-    search = optimising.climb(data, model, folds, settings, folds.rule, most)
-    ascent = optimising.climb(
-        data, model, HeldTotal(data, model), settings, lambda *_: False, max(folds.best_iteration, 1)
-    )
-    draws, factors = Draws.empty(Schedule(1, 0, 1, 1), model), ascent.state.factors
-    parameters = ascent.state.parameters
-    triples = zip(model.factors, offset_scales(model, data), factors, strict=True)
-    hypers = tuple(factor.prior.estimate(factor, scale, value) for factor, scale, value in triples)
-    total = total_rate(model, factors, parameters, data.exposure)
-    draws.of_chain(0).keep(0, Point(factors, hypers, parameters), np.nan, total)
-    return Fitted(
-        draws, search.interrupted or ascent.interrupted, search.seconds + ascent.seconds,
-        ascent.objective, search.converged, factors,
-    )  # fmt: skip
+    name = "em"
+    says = "finds one point estimate: fast, and without uncertainty."
+    algorithm = sys.modules[__name__]
+    any_prior = True
+    exposures = True
+    likelihoods = ("poisson", "negative-binomial")
+    starved = 'Use method="gibbs".'
 
+    _: KW_ONLY
+    max_iter: Annotated[int, Option(Whole(1), "maximum number of iterations.")] = 500
 
-METHOD = Method(
-    "em",
-    "finds one point estimate: fast, and without uncertainty.",
-    fit,
-    sys.modules[__name__],
-    options={"max_iter": None},
-    any_prior=True,
-    exposures=True,
-    likelihoods=("poisson", "negative-binomial"),
-    starved='Use method="gibbs".',
-)
+    def run(self, data: Data, model: Factorization, settings: Settings) -> Fitted:
+        """A point estimate, stopped where the log-likelihood of held-out cells of the release is best.
+
+        Fits without a few random parts of the cells find the number of iterations. A fit to all cells then runs that
+        many.
+        """
+        assert isinstance(data, Observations)
+        rng = Streams.of_chain(settings.seed, optimising.Q_CHAIN).generator(0, START)
+        folds = Folds(data, model, rng, HeldTotal)
+        search = optimising.climb(data, model, folds, settings, folds.rule, self.max_iter)
+        ascent = optimising.climb(
+            data, model, HeldTotal(data, model), settings, lambda *_: False, max(folds.best_iteration, 1)
+        )
+        draws, factors = Draws.empty(Schedule(1, 0, 1, 1), model), ascent.state.factors
+        parameters = ascent.state.parameters
+        triples = zip(model.factors, offset_scales(model, data), factors, strict=True)
+        hypers = tuple(factor.prior.estimate(factor, scale, value) for factor, scale, value in triples)
+        total = total_rate(model, factors, parameters, data.exposure)
+        draws.of_chain(0).keep(0, Point(factors, hypers, parameters), np.nan, total)
+        return Fitted(
+            draws, search.interrupted or ascent.interrupted, search.seconds + ascent.seconds,
+            ascent.objective, search.converged, factors,
+        )  # fmt: skip
 
 
 # More folds and cells estimate the best iteration more precisely; each fold costs a fit.

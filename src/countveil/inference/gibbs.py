@@ -13,14 +13,17 @@ Parameters of the likelihood are drawn last, given the new factors, the counts a
 """
 
 import sys
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
+from countveil.common.parameters import Option, Whole, declared
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
-from countveil.inference import burst_tokens, chains, dispersion, report_tokens, tokens, totals
-from countveil.inference.algorithm import Method
+from countveil.inference import burst_tokens, dispersion, report_tokens, tokens, totals
+from countveil.inference.algorithm import Settings
+from countveil.inference.chains import Sampler, with_moves
 from countveil.inference.dispersion import unseen_rates
 from countveil.inference.factors import (
     DrawRule,
@@ -254,20 +257,31 @@ def allocate_block(
     return (row_counts,), (counts, tally)
 
 
-METHOD = Method(
-    "gibbs",
-    "samples from the exact posterior.",
-    chains.fit,
-    sys.modules[__name__],
-    samples=True,
-    calibrated=True,
-    options={"moves": None},
-    self_loops=True,
-    any_prior=True,
-    learned_shapes=True,
-    seeds=True,
-    covariates=True,
-    known_totals=True,
-    exposures=True,
-    likelihoods=("negative-binomial", "poisson"),
-)
+@declared
+class Gibbs(Sampler):
+    """Samples from the exact posterior."""
+
+    name = "gibbs"
+    says = "samples from the exact posterior."
+    algorithm = sys.modules[__name__]
+    calibrated = True
+    self_loops = True
+    any_prior = True
+    learned_shapes = True
+    seeds = True
+    covariates = True
+    known_totals = True
+    exposures = True
+    likelihoods = ("negative-binomial", "poisson")
+
+    _: KW_ONLY
+    # fmt: off
+    moves: Annotated[int, Option(Whole(0),
+        "moves of ten sweeps each during tuning, at most one for every twenty sweeps of ``tune``: the first two merge "
+        "the surplus components of an automatic start (with two or three components, the first does), later ones "
+        "split some components and merge pairs (only for products of two factors, such as topics).")] = 2
+    # fmt: on
+
+    def moving(self, data: Observations, model: Factorization, settings: Settings) -> Any:
+        """The sweeps, after at most ``moves`` moves."""
+        return with_moves(self.algorithm, self.moves, data, model, settings)

@@ -1,13 +1,21 @@
-"""All methods by name: an algorithm is a module with a ``METHOD`` record, and a line in this table."""
+"""All methods by name: an algorithm is a module with a class of ``Method``, and a line in this table."""
 
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
+from countveil.common.parameters import check_rules
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.engines.threads import one_blas_thread
-from countveil.inference import augmented_gibbs, bessel_cavi, cavi, em, gibbs, svi
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
+from countveil.inference.augmented_gibbs import AugmentedGibbs
+from countveil.inference.bessel_cavi import BesselCAVI
+from countveil.inference.cavi import CAVI
 from countveil.inference.draws import check_factors
+from countveil.inference.em import EM
+from countveil.inference.gibbs import Gibbs
+from countveil.inference.svi import SVI
 from countveil.laws.counts import Likelihood
 from countveil.laws.noise import Noise
 from countveil.models.factorization import Factorization
@@ -20,41 +28,95 @@ from countveil.models.priors import (
     learns_shape,
 )
 
-METHODS: dict[str, Method] = {
-    method.name: method
-    for method in (
-        gibbs.METHOD,
-        augmented_gibbs.METHOD,
-        cavi.METHOD,
-        bessel_cavi.METHOD,
-        svi.METHOD,
-        em.METHOD,
-    )
+METHODS: dict[str, type[Method]] = {
+    method.name: method for method in (Gibbs, AugmentedGibbs, CAVI, BesselCAVI, SVI, EM)
 }
 """By name, in the order of listings."""
 
 
+class MethodOrName:
+    """The name of a method, for its defaults, or a method such as ``SVI(passes=2)``."""
+
+    def check(self, name: str, value: Any) -> None:
+        """Refuse anything else, and options that break their rules; raises ValueError."""
+        if isinstance(value, Method):
+            check_rules(value)
+        elif not isinstance(value, str) or value not in METHODS:
+            raise ValueError(
+                f"{name} must be one of {list(METHODS)}, or a method such as cv.Gibbs(moves=0), got {value!r:.80}"
+            )
+
+
+def method_of(value: str | Method) -> Method:
+    """The method itself where its name stands for it; raises ValueError for a name that there is not."""
+    return value if isinstance(value, Method) else made(value, {})
+
+
+def made(name: str, options: Mapping[str, Any]) -> Method:
+    """The method of this name with these options, whose values are not checked.
+
+    Raises:
+        ValueError: a name or an option that there is not.
+    """
+    if name not in METHODS:
+        raise ValueError(f"method must be one of {list(METHODS)}, got {name!r:.80}")
+    for option in options:
+        if option not in options_of(METHODS[name]):
+            able = [f"method {each!r}" for each, method in METHODS.items() if option in options_of(method)]
+            raise ValueError(f"{option} goes with {' or '.join(able) or 'no method'}, got method {name!r}")
+    return METHODS[name](**options)
+
+
+def in_file(method: str | Method) -> str | dict[str, Any]:
+    """A method as a file can hold it: its name, with its options if it is given with any."""
+    return method if isinstance(method, str) else {"name": method.name, **method.get_params()}
+
+
+def from_file(found: Any) -> str | Method:
+    """The method that a file holds, whose options are not checked; raises ValueError."""
+    if not isinstance(found, dict):
+        return str(found)
+    if not isinstance(found.get("name"), str):
+        raise ValueError(f"must state the name of its method, got {found!r:.80}")
+    return made(found["name"], {name: value for name, value in found.items() if name != "name"})
+
+
+def check_of_models(names: Iterable[str], method: Any) -> None:
+    """Refuse options of methods among the parameters of a model whose method is this; raises TypeError."""
+    for name in names:
+        able = [each for each in METHODS.values() if name in options_of(each)]
+        own = [each for each in able if isinstance(method, str) and each.name == method]
+        if able:
+            first, *others = [f"cv.{each.__name__}" for each in own or able]
+            more = f"; {' and '.join(others)} {'have' if others[1:] else 'has'} it too" if others else ""
+            raise TypeError(f"{name} is now method={first}({name}=...){more}")
+
+
+def options_of(method: type[Method]) -> list[str]:
+    """The names of a method's options."""
+    return [field.name for field in fields(method)]
+
+
 @one_blas_thread()
-def fit(name: str, data: Data, model: Factorization, settings: Settings) -> Fitted:
-    """Run one of ``METHODS``.
+def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:
+    """Run a method.
 
     BLAS is limited to one thread, since with more it adds up in another order.
 
     Raises:
         ValueError: the method does not accept the data, their mechanism, the likelihood or a prior.
     """
-    method = METHODS[name]
     if isinstance(data, ReleaseFiles) and not method.batches:
-        raise ValueError(f"data on disk goes with {those('batches')}, got method {name!r}")
+        raise ValueError(f"data on disk goes with {those('batches')}, got method {method.name!r}")
     check_model(method, model, data.noise)
     check_totals(method, data)
     check_exposure(method, data)
-    return method.fit(method, data, model, settings)
+    return method.run(data, model, settings)
 
 
 @one_blas_thread()
 def go_on(
-    name: str,
+    method: Method,
     data: Data,
     model: Factorization,
     settings: Settings,
@@ -66,8 +128,6 @@ def go_on(
     Raises:
         ValueError: the method does not accept the data's mechanism, the likelihood or a prior.
     """
-    method = METHODS[name]
-    assert method.go_on is not None
     check_model(method, model, data.noise)
     check_totals(method, data)
     check_exposure(method, data)
@@ -174,11 +234,11 @@ def check_dates(method: Method, name: str) -> None:
 
 
 def in_words() -> str:
-    """What each method does, as its record says."""
+    """What each method does, as its class says."""
     return " ".join(f'"{name}" {method.says}' for name, method in METHODS.items())
 
 
 def those(ability: str) -> str:
-    """Methods with a flag of their record set, in words."""
+    """Methods with an ability, in words."""
     names = [f"method {name!r}" for name, method in METHODS.items() if getattr(method, ability)]
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"

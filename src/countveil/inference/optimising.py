@@ -1,13 +1,11 @@
 """Fits by optimisers: iterate, then draw from the Q that was found, so that all results are read from draws."""
 
-from collections.abc import Callable
-from functools import partial
-from inspect import signature
-from types import SimpleNamespace
-from typing import Any
+from dataclasses import KW_ONLY
+from typing import Annotated, Any
 
 import numpy as np
 
+from countveil.common.parameters import Option, Positive, Whole, declared
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine
 from countveil.inference import run, scoring
@@ -18,31 +16,33 @@ from countveil.inference.streams import START, Streams
 from countveil.models.factorization import Factorization
 
 
-def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:
-    """Ascend until the objective hardly changes, then draw from the gammas of Q.
+@declared
+class Optimiser(Method):
+    """A method that ascends until its objective hardly changes, then draws from the gammas of Q."""
 
-    The method's record declares the options ``max_iter`` and ``tolerance``.
-    """
-    assert isinstance(data, Observations)
-    most, tolerance = (method.option(settings, name) for name in ("max_iter", "tolerance"))
-    check_room(settings.plan._replace(chains=1), model)
-    algorithm = with_options(method, settings)
-    ascent = climb(data, model, algorithm, settings, run.relative_change(tolerance), most)
-    with settings.opened_engine() as engine:
-        draws = draws_from_gammas(ascent.state, model, settings, engine, exposure=data.exposure)
-    return Fitted(
-        draws, ascent.interrupted, ascent.seconds, ascent.objective, ascent.converged, ascent.state.means
-    )
+    _: KW_ONLY
+    # fmt: off
+    max_iter: Annotated[int, Option(Whole(1), "maximum number of iterations.")] = 500
+    tolerance: Annotated[float, Option(Positive(),
+        "stop when an iteration changes the objective by at most this share of its range so far; under noise a "
+        "smaller value tends to fit worse.")] = 2e-3
+    # fmt: on
 
+    def run(self, data: Data, model: Factorization, settings: Settings) -> Fitted:
+        """Ascend, then draw."""
+        assert isinstance(data, Observations)
+        check_room(settings.plan._replace(chains=1), model)
+        rule = run.relative_change(self.tolerance)
+        ascent = climb(data, model, self.bound(), settings, rule, self.max_iter)
+        with settings.opened_engine() as engine:
+            draws = draws_from_gammas(ascent.state, model, settings, engine, exposure=data.exposure)
+        return Fitted(
+            draws, ascent.interrupted, ascent.seconds, ascent.objective, ascent.converged, ascent.state.means
+        )
 
-def with_options(method: Method, settings: Settings) -> Any:
-    """A method's algorithm with the options of its record set that ``init`` and ``step`` take."""
-
-    def bound(function: Callable[..., Any]) -> Callable[..., Any]:
-        taken = [name for name in method.options if name in signature(function).parameters]
-        return partial(function, **{name: method.option(settings, name) for name in taken})
-
-    return SimpleNamespace(init=bound(method.algorithm.init), step=bound(method.algorithm.step))
+    def bound(self) -> Any:
+        """The algorithm, with the options that its functions read."""
+        return self.algorithm
 
 
 def climb(

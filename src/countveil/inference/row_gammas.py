@@ -97,7 +97,8 @@ def check_draws(tree: xr.DataTree, name: str) -> None:
     """Refuse what needs all draws of a factor at once; raises ValueError."""
     if summarised(tree, name):
         raise ValueError(
-            f"this needs all draws of {name} at once, of which the fit has a summary: fit with keep='draws'"
+            f"this needs all draws of {name} at once, of which the fit has a summary: fit with "
+            "method=cv.SVI(keep='draws')"
         )
 
 

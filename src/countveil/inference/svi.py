@@ -17,11 +17,13 @@ arithmetic one.
 import sys
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import xarray as xr
 
+from countveil.common.parameters import OneOf, Option, Whole, declared
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
 from countveil.inference import cavi, optimising
@@ -257,17 +259,8 @@ def whole(
     return cavi.State(tuple(shapes), tuple(rates), state.hypers, state.updates)
 
 
-def fit(method: Method, data: Data, model: Factorization, settings: Settings) -> Fitted:
-    """Passes over the rows in random batches, then Q(theta) of all rows given the last Q(phi)."""
-    streams, n_rows = Streams.of_chain(settings.seed, 0), data.shape[0]
-    started = time.perf_counter()
-    with settings.opened_engine() as engine:
-        state = init(next(data.parts())[1], model, streams, engine, n_rows, settings.start)
-    turns = [streams.generator(turn + 1, START) for turn in range(settings.options["passes"])]
-    return learn_rows(data, model, settings, state, turns, n_rows, started)
-
-
 def learn_rows(
+    method: "SVI",
     data: Data,
     model: Factorization,
     settings: Settings,
@@ -277,10 +270,10 @@ def learn_rows(
     started: float,
 ) -> Fitted:
     """One pass over the rows per generator of ``turns``; the rows represent ``total_rows`` rows."""
-    summed = check_summarised(model) if METHOD.option(settings, "keep") == "summary" else None
-    advice = " or keep='summary'" if settings.options.get("keep") == "draws" else ""
+    summed = check_summarised(model) if method.keep == "summary" else None
+    advice = " or method=cv.SVI(keep='summary')" if summed is None else ""
     check_room(settings.plan._replace(chains=1), model if summed is None else model.with_rows(1), advice)
-    expectation, n_rows = METHOD.option(settings, "expectation"), data.shape[0]
+    expectation, n_rows = method.expectation, data.shape[0]
     bounds: list[float] = []
     interrupted = False
     with progress_bar(settings.progress, "rows") as bar, settings.opened_engine() as engine:
@@ -288,7 +281,7 @@ def learn_rows(
         try:
             for turn, rng in enumerate(turns):
                 bar.update(task, description=f"pass {turn + 1} of {len(turns)} over {n_rows:,} rows")
-                for batch in batches(data, settings.options["batch_rows"], rng):
+                for batch in batches(data, method.batch_rows, rng):
                     state, found = step(state, batch, model, total_rows, engine, expectation)
                     bounds.append(found.data_bound * total_rows / batch.shape[0])
                     bar.update(task, advance=batch.shape[0])
@@ -309,26 +302,6 @@ def learn_rows(
     return Fitted(draws, interrupted, seconds, np.array(bounds), not interrupted, q.means, state, rows)
 
 
-def go_on(
-    data: Data,
-    model: Factorization,
-    settings: Settings,
-    before: tuple[State, int] | None,
-    total_rows: int,
-) -> Fitted:
-    """One pass over rows that come after others: ``before`` is the state, and how many rows it represents."""
-    streams, started = Streams.of_chain(settings.seed, 0), time.perf_counter()
-    first = next(data.parts())[1]
-    if before is None:
-        with settings.opened_engine() as engine:
-            state = init(first, model, streams, engine, total_rows, settings.start)
-    else:
-        old, old_rows = before
-        state = grow(old, model.with_rows(first.shape[0]), first, old_rows, total_rows)
-    turns = [streams.generator(state.updates, START)]
-    return learn_rows(data, model, settings, state, turns, total_rows, started)
-
-
 def runs_of_rows(data: Data) -> Iterator[Observations]:
     """All rows once and in order, some at a time."""
     for _, part in data.parts():
@@ -347,24 +320,61 @@ def batches(data: Data, size: int, rng: np.random.Generator) -> Iterator[Observa
             yield part.take(rows)
 
 
-METHOD = Method(
-    "svi",
-    "fits the approximation to batches of rows, for very large data (topics and tensors).",
-    fit,
-    sys.modules[__name__],
-    options={
-        "expectation": EXPECTATIONS,
-        "passes": None,
-        "batch_rows": None,
-        "total_rows": None,
-        "keep": ("draws", "summary"),
-    },
-    go_on=go_on,
-    starved=(
+@declared
+class SVI(Method):
+    """Fits the approximation of ``CAVI`` to batches of rows, for very large data (topics and tensors)."""
+
+    name = "svi"
+    says = "fits the approximation to batches of rows, for very large data (topics and tensors)."
+    algorithm = sys.modules[__name__]
+    batches = True
+    starved = (
         "It has starved its components, as svi does where counts are sparse and noise is strong. "
-        'Use method="gibbs", or "em" for a quick look, or "cavi" with expectation="arithmetic".'
-    ),
-)
+        'Use method="gibbs", or "em" for a quick look, or method=cv.CAVI(expectation="arithmetic").'
+    )
+
+    _: KW_ONLY
+    # fmt: off
+    passes: Annotated[int, Option(Whole(1), "number of passes over the rows.")] = 5
+    batch_rows: Annotated[int, Option(Whole(1), "number of rows in a batch.")] = 256
+    total_rows: Annotated[int | None, Option(Whole(1, or_none=True),
+        "number of rows that those seen by ``partial_fit`` represent; None is the number seen.")] = None
+    expectation: Annotated[str, Option(OneOf(EXPECTATIONS),
+        'means by which counts are split: "geometric" or "arithmetic", as for ``CAVI``, or "trimmed" (arithmetic ones '
+        "without half the prior's share; between the two).")] = "trimmed"
+    keep: Annotated[str, Option(OneOf(("draws", "summary")),
+        'what to keep of theta: its "draws", or a "summary", the gammas of its approximation, from which draws are '
+        "made again on request. For millions of rows: each draw takes rows * topics * 4 bytes.")] = "draws"
+    # fmt: on
+
+    def run(self, data: Data, model: Factorization, settings: Settings) -> Fitted:
+        """Passes over the rows in random batches, then Q(theta) of all rows given the last Q(phi)."""
+        streams, n_rows = Streams.of_chain(settings.seed, 0), data.shape[0]
+        started = time.perf_counter()
+        with settings.opened_engine() as engine:
+            state = init(next(data.parts())[1], model, streams, engine, n_rows, settings.start)
+        turns = [streams.generator(turn + 1, START) for turn in range(self.passes)]
+        return learn_rows(self, data, model, settings, state, turns, n_rows, started)
+
+    def go_on(
+        self,
+        data: Data,
+        model: Factorization,
+        settings: Settings,
+        before: tuple[State, int] | None,
+        total_rows: int,
+    ) -> Fitted:
+        """One pass over rows that come after others: ``before`` is the state, and how many rows it represents."""
+        streams, started = Streams.of_chain(settings.seed, 0), time.perf_counter()
+        first = next(data.parts())[1]
+        if before is None:
+            with settings.opened_engine() as engine:
+                state = init(first, model, streams, engine, total_rows, settings.start)
+        else:
+            old, old_rows = before
+            state = grow(old, model.with_rows(first.shape[0]), first, old_rows, total_rows)
+        turns = [streams.generator(state.updates, START)]
+        return learn_rows(self, data, model, settings, state, turns, total_rows, started)
 
 
 GROUP = "stream"

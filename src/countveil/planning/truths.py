@@ -106,7 +106,7 @@ class FromModel:
     def __init__(self, counts: Any, n_topics: int, seed: int = 1, **settings: Any) -> None:
         self._fit = _fit_pilot(counts, n_topics, seed, settings)
         self._theta, self._topics = (flat_draws(self._fit.posterior, name) for name in ("theta", "phi"))
-        self._parameters = list(islice(self._fit.parameter_draws(), len(self._theta)))
+        self._parameters = list(islice(self._fit._reader.parameter_draws(), len(self._theta)))
         self.n_topics, self.n_words = n_topics, int(self._topics.shape[2])
         self.about = (
             f"true counts drawn from a model with {n_topics} topics of the pilot's {self._theta.shape[1]} rows x "

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from scipy.optimize import linear_sum_assignment
 
-from countveil.data.matrices import check_integer
+from countveil.common.parameters import check_integer
 from countveil.inference.matching import LEAST_OVERLAP, overlap
 from countveil.plotting import style
 from countveil.plotting.factors import called, ends_of, listed_axis, said_of_intervals, shown
@@ -52,12 +52,16 @@ def compare(
     check_integer("n", n, 1)
     mode = listed_axis(fit, mode)
     listed_axis(other, mode)
-    one, two = (each.supported(mode, ALL, interval).set_index("member") for each in (fit, other))
+    one, two = (each.parts.supported(mode, ALL, interval).set_index("member") for each in (fit, other))
     if one.index.intersection(two.index).empty:
         raise ValueError(f"other must have some of the same labels along {mode}, got none")
     pairs = counterparts(one, two)
-    order = fit.supported(mode, 1, interval)["component"].unique().tolist()
-    kind, ours, theirs = fit.prevalences(axis=mode).columns[0], fit.names_of(mode), other.names_of(mode)
+    order = fit.parts.supported(mode, 1, interval)["component"].unique().tolist()
+    kind, ours, theirs = (
+        fit.parts.prevalences(axis=mode).columns[0],
+        fit._reader.names_of(mode),
+        other._reader.names_of(mode),
+    )
     wanted, title = shown(order, which)
     parts = []
     for k in wanted:
@@ -72,7 +76,9 @@ def compare(
     ax = style.axes_for(ax, 6.4, 1.3 + 0.22 * sum(len(own[0]) + 1.6 for _, own in parts))
     draw(ax, parts, names)
     ax.set_xlim(left=0.0)
-    ax.set_xlabel(f"probability{said_of_intervals(other if other.why_no_intervals else fit, interval)}")
+    ax.set_xlabel(
+        f"probability{said_of_intervals(other if other._reader.why_no_intervals else fit, interval)}"
+    )
     ax.set_title(title, fontsize=9, wrap=True)
     style.tidy(ax, "x")
     return ax

@@ -93,7 +93,7 @@ LETTERS = 26  # of a label beside a panel
 def prevalence_over(fit: Any, which: Iterable[int] | None = None, interval: float = 0.9) -> Any:
     """Each topic's expected share of a document over time, as a curve with a band in a panel of its own.
 
-    Shares are those of ``fit.prevalence_over``, whose rules hold; all panels have one scale. Titles say
+    Shares are those of ``fit.effects.over_time``, whose rules hold; all panels have one scale. Titles say
     the first and the last share, and whether the topic rises or falls: where the intervals of both do not overlap. A
     fit whose intervals are not calibrated is drawn without bands. Returns the axes, an array of them.
 
@@ -106,9 +106,9 @@ def prevalence_over(fit: Any, which: Iterable[int] | None = None, interval: floa
         TypeError: a fit of something else than topics.
         ValueError: a fit without dates, an unknown topic, or an interval out of range.
     """
-    if not hasattr(fit, "prevalence_over"):
+    if not getattr(fit, "_takes_dates", False):
         raise TypeError(f"fit must be a TopicModel, got {type(fit).__name__}")
-    table, names = fit.prevalence_over(interval), fit.names_of()
+    table, names = fit.effects.over_time(interval), fit._reader.names_of()
     known = table["topic"].unique().tolist()
     wanted = known if which is None else chosen(known, which)
     columns = min(COLUMNS, len(wanted))
@@ -197,7 +197,7 @@ def forecast(
     along = others[-1] if along is None else along
     table = fit.trend(along)
     counts = ahead.counts.sum([dim for dim in others if dim != along])
-    known = fit.axes[along].tolist()
+    known = fit._reader.axes[along].tolist()
     place = (
         int(np.argmax(counts.mean(["draw", time]).to_numpy()))
         if label is None
@@ -222,7 +222,7 @@ def forecast(
     if reports is not None:
         dots = checked(reports, seen, seen + m)[seen - n :]
         ax.plot(np.arange(len(dots)), dots, ".", color=style.BLACK, markersize=4, label="reports")
-    name_steps(ax, [*fit.axes[time].tolist()[-n:], *ahead.counts[time].to_numpy().tolist()])
+    name_steps(ax, [*fit._reader.axes[time].tolist()[-n:], *ahead.counts[time].to_numpy().tolist()])
     ax.set_title(style.plain(f"{along} {known[place]}"), fontsize=9)
     ax.set_ylabel(f"counts{said_of_intervals(fit, BANDS[0])}", wrap=True)
     ax.legend(frameon=False, fontsize=8)
@@ -288,7 +288,7 @@ def transitions(
         raise TypeError(f"fit must be a DynamicModel, got {type(fit).__name__}")
     if not 0.0 <= least <= 1.0:
         raise ValueError(f"least must be between 0 and 1, got {least}")
-    known = fit.support(axis=fit.time_axis).set_index("component")
+    known = fit.parts.support(axis=fit.time_axis).set_index("component")
     wanted = largest(known) if which is None else chosen(known.index.tolist(), which)
     shares = shares_between(fit.transitions(), wanted)
     order = circle_order(shares)
@@ -299,7 +299,7 @@ def transitions(
     radii = SMALLEST + (LARGEST - SMALLEST) * np.sqrt(sizes / max(float(sizes.max()), 1e-300))
     circles = [draw_component(ax, *each) for each in zip(wanted, places, radii, strict=True)]
     draw_arrows(ax, shares, places, circles, least)
-    names, things = fit.names_of(fit.time_axis), things_of(fit, mode)
+    names, things = fit._reader.names_of(fit.time_axis), things_of(fit, mode)
     for k, place, radius, stays in zip(wanted, places, radii, np.diag(shares), strict=True):
         support = known.loc[k, "support"]
         said = f", support {support:.0%}" if support < 1.0 else ""
@@ -396,11 +396,11 @@ def clear(places: np.ndarray, taken: list[np.ndarray]) -> np.ndarray:
 
 def things_of(fit: Fit, mode: str | None) -> dict[int, str]:
     """What each component is labelled with."""
-    axes = [axis for axis in fit.member_axes if axis != fit.time_axis]
+    axes = [axis for axis in fit._reader.member_axes if axis != fit.time_axis]
     if mode is not None and mode not in axes:
         raise ValueError(f"mode must be one of {axes}, got {mode!r}")
     one = mode or (axes[0] if len(axes) == 1 else None)
-    tables = [fit.supported(axis, TOP if one else 1) for axis in ([one] if one else axes)]
+    tables = [fit.parts.supported(axis, TOP if one else 1) for axis in ([one] if one else axes)]
     found: dict[int, list[str]] = {}
     for table in tables:
         for k, member in zip(table["component"], table["member"], strict=True):

@@ -15,17 +15,17 @@ def effects(
 ) -> Any:
     """How much larger each topic's expected share is with covariates ``a`` than with ``b``, as dots with intervals.
 
-    Topics are in the order of their contrasts, which are those of ``fit.contrast``, whose rules hold. A fit whose
-    intervals are not calibrated is drawn without any, and the label of the axis says why. Returns the axes.
+    Topics are in the order of their contrasts, which are those of ``fit.effects.contrast``, whose rules hold. A fit
+    whose intervals are not calibrated is drawn without any, and the label of the axis says why. Returns the axes.
 
     Raises:
         TypeError: a fit of something else than topics, communities or components of a tensor.
         ValueError: a fit without covariates, an unknown covariate or value, or an interval out of range.
     """
     check_topics(fit)
-    table = fit.contrast(a, b, interval).sort_values("estimate", ascending=False, kind="stable")
+    table = fit.effects.contrast(a, b, interval).sort_values("estimate", ascending=False, kind="stable")
     ax = style.axes_for(ax, 6.4, 1.3 + 0.24 * len(table))
-    y, middle, names = np.arange(len(table)), table["estimate"].to_numpy(), fit.names_of()
+    y, middle, names = np.arange(len(table)), table["estimate"].to_numpy(), fit._reader.names_of()
     ax.axvline(0.0, color=style.GREY, linewidth=1.0)
     ax.errorbar(
         middle, y, xerr=ends_of(table, middle), color=style.BLUE, marker="o", linestyle="none", markersize=4.5,
@@ -44,16 +44,16 @@ def expected_prevalence(fit: Any, frame: pd.DataFrame, interval: float = 0.9, *,
     """Each topic's expected share of a document for every row of a frame: curves with bands along a column of numbers.
 
     A frame of one column of numbers makes curves along it, every other frame dots with intervals, one group for each
-    row. Shares are those of ``fit.expected_prevalence``, whose rules hold. Returns the axes.
+    row. Shares are those of ``fit.effects.prevalence``, whose rules hold. Returns the axes.
 
     Raises:
         TypeError: a fit of something else than topics, communities or components of a tensor.
-        ValueError: as ``effects``; a frame without rows.
+        ValueError: as ``fit.effects.table``; a frame without rows.
     """
     check_topics(fit)
     if not len(frame):
         raise ValueError("frame must have at least one row, got none")
-    table, names = fit.expected_prevalence(frame.reset_index(drop=True), interval), fit.names_of()
+    table, names = fit.effects.prevalence(frame.reset_index(drop=True), interval), fit._reader.names_of()
     curve = frame.shape[1] == 1 and pd.api.types.is_numeric_dtype(frame.dtypes.iloc[0])
     one = table.columns[0]
     topics, ax = table[one].unique(), style.axes_for(ax, 6.4, 3.6)
@@ -90,13 +90,13 @@ def expected_prevalence(fit: Any, frame: pd.DataFrame, interval: float = 0.9, *,
 
 def check_topics(fit: Any) -> None:
     """Refuse a fit without effects; raises TypeError."""
-    if not hasattr(fit, "contrast"):
+    if not hasattr(fit, "effects"):
         raise TypeError(f"fit must be a TopicModel, a TensorModel or a BlockModel, got {type(fit).__name__}")
 
 
 def whole_of(fit: Any) -> str:
     """What shares are of: a document, an actor's messages, or an entry of a tensor's first mode."""
-    row = next(iter(fit.axes))
+    row = next(iter(fit._reader.axes))
     return {"doc": "a document", "sender": "an actor's messages"}.get(row, f"one {row}")
 
 

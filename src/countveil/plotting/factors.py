@@ -32,7 +32,8 @@ def topics(
         which: numbers of the topics; by default five, the best supported first, then the largest.
         n: members of each.
         interval: probability of the equal-tailed intervals.
-        mode: the axis of the members; by default the last one that ``fit.parts`` lists of the first kind of component.
+        mode: the axis of the members; by default the last one along which those of the first kind of component are
+            listed.
         ax: axes to draw on; new ones by default, as high as they need to be.
 
     Raises:
@@ -40,9 +41,9 @@ def topics(
         ValueError: an unknown topic or mode; n or interval out of range; components that cannot be listed.
     """
     mode = listed_axis(fit, mode)
-    found = fit.supported(mode, n, interval)
-    name = fit.prevalences(axis=mode).columns[0]
-    names = fit.names_of(mode)
+    found = fit.parts.supported(mode, n, interval)
+    name = fit.parts.prevalences(axis=mode).columns[0]
+    names = fit._reader.names_of(mode)
     wanted, title = shown(found["component"].unique().tolist(), which)
     rows = [found[found["component"] == k] for k in wanted]
     height = sum(len(part) + 1.6 for part in rows)
@@ -107,17 +108,19 @@ def prevalence(fit: Fit, interval: float = 0.9, *, mode: str | None = None, ax: 
         ValueError: interval not between 0 and 1; an unknown mode; components that cannot be listed.
     """
     mode = listed_axis(fit, mode)
-    found = fit.prevalences(interval, axis=mode)
+    found = fit.parts.prevalences(interval, axis=mode)
     ax = style.axes_for(ax, 6.4, 0.8 + 0.2 * len(found))
     y, middle = np.arange(len(found)), found["prevalence"].to_numpy()
     ends = ends_of(found, middle)
-    support = fit.support(axis=mode).set_index("component")["support"].reindex(found.iloc[:, 0]).to_numpy()
+    support = (
+        fit.parts.support(axis=mode).set_index("component")["support"].reindex(found.iloc[:, 0]).to_numpy()
+    )
     ax.barh(y, middle, color=np.where(support <= STABLE, style.GREY, style.SKY), height=0.7)
     if ends is not None:
         ax.errorbar(middle, y, xerr=ends, color=style.BLACK, linestyle="none", capsize=2, linewidth=1.2)
     name = found.columns[0]
     step = max(1, len(found) // 40)
-    names = fit.names_of(mode)
+    names = fit._reader.names_of(mode)
     ax.set_yticks(y[::step], [style.plain(called(name, k, names)) for k in found[name]][::step], fontsize=8)
     ax.set_ylim(len(found) - 0.4, -0.6)
     ax.set_xlim(left=0.0)
@@ -141,8 +144,8 @@ def ends_of(table: pd.DataFrame, middle: np.ndarray) -> list[np.ndarray] | None:
 
 def said_of_intervals(fit: Fit, interval: float) -> str:
     """The end of an axis' label: what the intervals are, or on a line of its own why there are none."""
-    if fit.why_no_intervals:
-        return f"\n(no intervals: {fit.why_no_intervals})"
+    if fit._reader.why_no_intervals:
+        return f"\n(no intervals: {fit._reader.why_no_intervals})"
     return f", with {100 * interval:g}% intervals"
 
 
@@ -155,13 +158,13 @@ def listed_axis(fit: Any, mode: str | None) -> str:
     """
     if not hasattr(type(fit), "parts"):
         raise TypeError(f"fit must be a model of countveil, got {type(fit).__name__}")
-    known = fit.member_axes
+    known = fit._reader.member_axes
     if not known:
         raise ValueError(
             f"fit must have components whose members can be listed, got a {type(fit).__name__} without"
         )
     if mode is None:
-        return str(fit.parts[0].axes[-1])
+        return str(fit._reader.kinds[0].axes[-1])
     if mode not in known:
         raise ValueError(f"mode must be one of {list(known)}, got {mode!r}")
     return mode
@@ -175,17 +178,17 @@ MOST_NUMBERS = 12  # topics, above which the numbers in the cells would not be l
 def correlations(fit: Any, interval: float = 0.9, *, ax: Any = None) -> Any:
     """The correlation of the shares of each two topics over the documents: red together, blue apart.
 
-    Numbers are those of ``fit.topic_correlations``, whose rules hold: shares sum to one, so that unrelated topics have
-    a correlation below zero. They are in the cells of up to 12 topics, in bold where the interval does not hold zero.
-    Pairs that no chain has are grey. Returns the axes.
+    Numbers are those of ``fit.documents.correlations``, whose rules hold: shares sum to one, so that unrelated topics
+    have a correlation below zero. They are in the cells of up to 12 topics, in bold where the interval does not hold
+    zero. Pairs that no chain has are grey. Returns the axes.
 
     Raises:
         TypeError: a fit of something else than topics.
         ValueError: an interval out of range; fewer than two topics; a fit without draws of its documents.
     """
-    if not hasattr(fit, "topic_correlations"):
+    if not hasattr(fit, "documents"):
         raise TypeError(f"fit must be a TopicModel, got {type(fit).__name__}")
-    table, names = fit.topic_correlations(interval), fit.names_of()
+    table, names = fit.documents.correlations(interval), fit._reader.names_of()
     if table.empty:
         raise ValueError("fit must have two topics or more to have correlations, got fewer")
     numbers = sorted({*table["topic"], *table["other"]})

@@ -124,7 +124,7 @@ def network(
         ax.scatter(
             *places[mine].T, s=14.0 + 120.0 * strength[mine] / biggest, color=style.CYCLE[c % len(style.CYCLE)],
             marker=style.MARKERS[(c + c // len(style.CYCLE)) % len(style.MARKERS)], edgecolor="white", linewidth=0.5,
-            zorder=3, label=style.plain(called(found.part.one, int(c), fit.names_of())),
+            zorder=3, label=style.plain(called(found.part.one, int(c), fit._reader.names_of())),
         )  # fmt: skip
     named = order if n_actors <= names else np.sort(np.argsort(-strength)[:names])
     name_actors(ax, found.actors, places, named, outward=layout == "circle")
@@ -225,7 +225,7 @@ def network_in(fit: Any) -> Network:
     Raises:
         TypeError: a fit of anything else.
     """
-    found: Network | None = fit.network if hasattr(type(fit), "network") else None
+    found: Network | None = fit._reader.network if hasattr(fit, "_reader") else None
     if found is None:
         raise TypeError(f"fit must be a model of a network, such as BlockModel, got {type(fit).__name__}")
     return found

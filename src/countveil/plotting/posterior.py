@@ -92,22 +92,22 @@ def laws_of_cells(
     fit: Fit, reports: Any, cells: list[tuple[Any, ...]]
 ) -> tuple[np.ndarray, list[str], list[np.ndarray]]:
     """(reports (n,), labels, the law of each (Y,)) of n cells; errors as ``true_counts``."""
-    axes = fit.axes
-    observed = fit.own_data("reports", reports)
+    axes = fit._reader.axes
+    observed = fit._reader.own_data("reports", reports)
     if not cells:
         raise ValueError("cells must name at least one, got none")
     places = np.array([place_of(cell, list(axes), list(axes.values())) for cell in cells])
-    rows, columns = fit.matrix_places(places)
-    values, level = fit.data_matrix(observed).cells(rows, columns)
+    rows, columns = fit._reader.matrix_places(places)
+    values, level = fit._reader.data_matrix(observed).cells(rows, columns)
     if (values < 0).any():
         raise ValueError(f"cells must not be masked, got a masked cell: {cells[int(np.argmax(values < 0))]}")
     refuse_totals(observed)
     given = CountsGivenReports(observed.noise, fit.model_.likelihood)
-    exposure = fit.exposure_matrix
+    exposure = fit._reader.exposure_matrix
     known = None if exposure is None else exposure[rows, columns]
     found = Cells(rows, columns, values, np.broadcast_to(level, values.shape), known)
     laws: dict[int, np.ndarray] = {}
-    for numbers, each in laws_of_counts(partial(fit.even_draws, MAX_DRAWS), given, found):
+    for numbers, each in laws_of_counts(partial(fit._reader.even_draws, MAX_DRAWS), given, found):
         laws |= dict(zip(numbers.tolist(), each, strict=True))
     labels = [", ".join(style.plain(part) for part in cell) for cell in cells]
     return values, labels, [laws[i] for i in range(len(cells))]

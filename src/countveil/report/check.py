@@ -102,7 +102,7 @@ def check(fit: FactorizationEstimator, data: Observations, rng: np.random.Genera
     likelihood = fit.model_.likelihood
     rows: list[list[float]] = []
     counts: list[np.ndarray] = []
-    draws = zip(fit.matrix_draws(), fit.parameter_draws(), strict=False)
+    draws = zip(fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=False)
     for ((theta, phi), parameters), wanted in zip(draws, times, strict=True):
         law = (theta[chosen], phi), parameters_of_rows(likelihood, parameters, chosen)
         for _ in range(int(wanted)):
@@ -199,11 +199,11 @@ def selected(data: Observations) -> np.ndarray:
 
 def mean_of_rows(fit: FactorizationEstimator, rows: np.ndarray) -> np.ndarray:
     """(rows, V) posterior mean of their expected counts; for a selection of rows over some 50 draws, evenly spread."""
-    n_rows, n_columns = fit.matrix_shape
+    n_rows, n_columns = fit._reader.matrix_shape
     if len(rows) == n_rows:
-        return fit.as_matrix(fit.rate())
+        return fit._reader.as_matrix(fit.rate())
     total, n = np.zeros((len(rows), n_columns)), 0
-    for (theta, phi), parameters in fit.even_draws(DRAWS_FOR_MEANS):
+    for (theta, phi), parameters in fit._reader.even_draws(DRAWS_FOR_MEANS):
         theta, phi = in_counts(fit.model_.likelihood, theta, phi, parameters)
         total += rates_at(theta[rows], phi, exposure_of_rows(fit, rows))
         n += 1
@@ -212,7 +212,7 @@ def mean_of_rows(fit: FactorizationEstimator, rows: np.ndarray) -> np.ndarray:
 
 def exposure_of_rows(fit: FactorizationEstimator, rows: np.ndarray) -> np.ndarray | None:
     """(rows, V) the exposures of their cells, if there are any by cell."""
-    exposure = fit.exposure_matrix
+    exposure = fit._reader.exposure_matrix
     return None if exposure is None else exposure[rows]
 
 
@@ -225,7 +225,7 @@ def mean_beyond_noise(
         rate = expected / likelihood.mean(1.0)
         return np.asarray(positive_beyond_noise(data.noise, likelihood, rate, level))
     total, n = np.zeros(expected.shape), 0
-    for (theta, phi), parameters in fit.even_draws(DRAWS_FOR_MEANS):
+    for (theta, phi), parameters in fit._reader.even_draws(DRAWS_FOR_MEANS):
         own = parameters_of_rows(likelihood, parameters, rows)
         rates = rates_at(theta[rows], phi, exposure_of_rows(fit, rows))
         total += positive_beyond_noise(data.noise, likelihood, rates, level, own)

@@ -12,10 +12,11 @@ from countveil import __version__
 from countveil.data.mechanism_checks import MechanismState
 from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator
-from countveil.fit.choosing import CHOSEN
+from countveil.fit.choosing import CHOSEN, choice_in_words, own_size
 from countveil.fit.merging import merged_in_words
 from countveil.fit.totals import totals_of
 from countveil.fit.weighting import weights_in_words
+from countveil.inference.chains import Sampler
 from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, Diagnostics, State
 from countveil.inference.kept import masked_kept
 from countveil.laws.noise import AnyMechanismNoise
@@ -53,7 +54,6 @@ OPTIONS = (
     "chains",
     "likelihood",
     "dispersion",
-    "weights",
 )  # of `countveil fit`, too
 VOUCHES = {
     "exact": "Nobody has to: these are true counts.",
@@ -161,7 +161,7 @@ def data_items(
     fit: FactorizationEstimator, data: Observations | None, releases: Releases, files: Files
 ) -> Rows:
     """Size, masked cells, what was done to the counts, and who says so."""
-    cells = int(np.prod([len(names) for names in fit.axes.values()], dtype=np.int64))
+    cells = int(np.prod([len(names) for names in fit._reader.axes.values()], dtype=np.int64))
     masked = masked_kept(fit.posterior) if data is None else data.n_masked
     hidden = (
         "The fit does not keep how many cells were masked."
@@ -172,7 +172,7 @@ def data_items(
     noise = "; ".join(f"{name}: {value}" for name, value in noise_table(fit))
     vouched = who_vouches(fit, releases)
     return [
-        ("Size", True, f"{fit.data_in_words()}: {cells:,} cells.", ""),
+        ("Size", True, f"{fit._reader.data_in_words()}: {cells:,} cells.", ""),
         ("Masked cells", masked is not None, hidden, "" if masked is not None else again(files)),
         ("What was done to the counts", True, f"{noise[0].upper()}{noise[1:]}.", ""),
         (
@@ -247,7 +247,8 @@ def computation_items(fit: FactorizationEstimator) -> Rows:
     if "optimisation" in fit.posterior.children:
         length = f"{fit.n_iter_} iterations"
     else:
-        kept = "" if fit.thin == 1 else f", of which one in {fit.thin} was kept"
+        thin = fit._thin()
+        kept = "" if thin == 1 else f", of which one in {thin} was kept"
         length = f"{sizes['chain']} chains of {sizes['draw']} draws after {fit.tune} sweeps of tuning{kept}"
     weights = weights_in_words(fit)
     whole = "It was interrupted: it holds what was found until then." if fit.interrupted_ else ""
@@ -260,7 +261,7 @@ def computation_items(fit: FactorizationEstimator) -> Rows:
 
 def check_of(fit: FactorizationEstimator, data: Observations | None) -> checks.Check | None:
     """The posterior predictive check; None without the release, and of fits whose releases would vary too little."""
-    if data is None or fit.why_no_intervals:
+    if data is None or fit._reader.why_no_intervals:
         return None
     rng = np.random.default_rng(fit.seed_)
     if isinstance(data.noise, AnyMechanismNoise):
@@ -290,7 +291,7 @@ def diagnostic_items(
             continue
         listed = ", ".join(f"{each} {value}" for each, value in zip(names, numbers, strict=True))
         rows.append((f"Chains: {name}", settled(row), f"{listed}: {said}.", ""))
-    rows += [supports(fit, part.axes[0], part.many) for part in fit.parts]
+    rows += [supports(fit, part.axes[0], part.many) for part in fit._reader.kinds]
     if fit.posterior.attrs["observations"] == "exact":
         return [
             *rows,
@@ -313,7 +314,7 @@ def settled(row: pd.Series) -> bool:
 
 def supports(fit: FactorizationEstimator, axis: str, many: str) -> tuple[str, bool, str, str]:
     """In how many chains the components of a kind are; the numbers of those that are not in all."""
-    table = fit.support(axis=axis)
+    table = fit.parts.support(axis=axis)
     if table["support"].isna().all():
         single = "One chain, or one point estimate, cannot say what another would find."
         return f"Support of the {many}", False, single, ""
@@ -336,8 +337,8 @@ def predictive_items(
     fit: FactorizationEstimator, found: checks.Check | None, files: Files, given: bool
 ) -> Rows:
     """Whether releases simulated from the fit look like the one that was fitted."""
-    if fit.why_no_intervals:
-        said = f"No check: {fit.why_no_intervals}, and simulated releases would vary too little."
+    if fit._reader.why_no_intervals:
+        said = f"No check: {fit._reader.why_no_intervals}, and simulated releases would vary too little."
         return [("Simulated releases", False, said, "")]
     if found is None and given:
         said = "No check: none of these reports can be simulated, because their counts are given as ranges or flipped."
@@ -355,24 +356,27 @@ def predictive_items(
 
 def options_of(fit: FactorizationEstimator) -> str:
     """The options on the command line with which a model differs from the defaults, each followed by a space."""
-    usual = signature(type(fit)).parameters
-    differ = [name for name in OPTIONS if name in usual and getattr(fit, name) != usual[name].default]
-    return "".join(f"--{name} {getattr(fit, name)} " for name in differ)
+    usual, method = signature(type(fit)).parameters, fit._method
+    given = {name: getattr(fit, name) for name in OPTIONS} | {"method": method.name}
+    differ = {name: value for name, value in given.items() if value != usual[name].default}
+    if isinstance(method, Sampler) and method.weights != Sampler.weights:
+        differ["weights"] = method.weights
+    return "".join(f"--{name} {value} " for name, value in differ.items())
 
 
 def sensitivity_items(fit: FactorizationEstimator, files: Files) -> Rows:
     """Whether results depend on the number of components, and on the priors."""
     kind = type(fit).__name__
     fitted, option = COMMANDS.get(kind, ("", ""))
-    number = 0 if fit.sized_by is None else int(next(iter(fit.own_size().values())))
+    number = 0 if fit._sized_by is None else int(next(iter(own_size(fit).values())))
     numbers = sorted({max(1, number // 2), number, 2 * number})
     listed = ",".join(map(str, numbers))
     compare = f"countveil compare {files.release} {option} {listed} --seed 1" if option else ""
-    if not option and fit.sized_by is not None:
+    if not option and fit._sized_by is not None:
         models = ", ".join(f"cv.{kind}({n})" for n in numbers)
         compare = f"cv.compare(release, [{models}], seed=1)"
     chosen = CHOSEN in fit.posterior.attrs
-    said = f"{fit._choice_in_words()} {comparison_of(fit)}" if chosen else "Not compared in this fit."
+    said = f"{choice_in_words(fit)} {comparison_of(fit)}" if chosen else "Not compared in this fit."
     said = f"{said.strip()} {merged_in_words(fit)}"
     other = 0.1 if getattr(fit, "prior_shape", None) in (None, "learned") else "learned"
     refit = (
@@ -401,7 +405,7 @@ def comparison_of(fit: FactorizationEstimator) -> str:
 
 def closing_items(fit: FactorizationEstimator) -> Rows:
     """What intervals are printed and what they hold, and what to cite."""
-    why = fit.why_no_intervals
+    why = fit._reader.why_no_intervals
     said = (
         f"None: {why}."
         if why

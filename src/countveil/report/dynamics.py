@@ -43,7 +43,7 @@ def dynamics_of(fit: FactorizationEstimator, ahead: Forecast | None) -> Dynamics
                 f"forecast must be None for a {type(fit).__name__}, which has no time steps, got one"
             )
         return None
-    known = fit.support(axis=fit.time_axis)
+    known = fit.parts.support(axis=fit.time_axis)
     stable = known[known["support"] > STABLE].sort_values("prevalence", ascending=False, kind="stable")
     numbers = [int(k) for k in stable["component"]]
     return Dynamics(
@@ -56,7 +56,7 @@ def dynamics_of(fit: FactorizationEstimator, ahead: Forecast | None) -> Dynamics
 
 def activity_picture(fit: DynamicModel, numbers: list[int]) -> Picture:
     """Expected counts of the largest components by step."""
-    first, *_, last = fit.axes[fit.time_axis].tolist()
+    first, *_, last = fit._reader.axes[fit.time_axis].tolist()
     said = ", ".join(f"component {k}" for k in numbers)
     alt = f"Expected counts in each {fit.time_axis} step from {first} to {last}, one curve each for {said}."
     return picture(lambda ax: activity(fit, numbers, ax=ax), alt, 6.6, 3.2)
@@ -73,7 +73,7 @@ def graph_picture(fit: DynamicModel) -> Picture:
 
 def rows_of(fit: DynamicModel, numbers: list[int]) -> list[tuple[str, str, str]]:
     """(component, what stays, where the rest goes) of these components, shares with their intervals."""
-    table, names = fit.transitions(), fit.names_of(fit.time_axis)
+    table, names = fit.transitions(), fit._reader.names_of(fit.time_axis)
     table = table[table["component"].isin(numbers)]
     found = []
     for k in numbers:
@@ -95,21 +95,27 @@ def share_of(row: Any) -> str:
 
 def fans_of(fit: DynamicModel, ahead: Forecast | None) -> tuple[int, str, list[Picture]]:
     """(steps, axis, pictures) of the things with the largest forecasts along the last axis that is not time."""
-    others = [axis for axis in fit.axes if axis != fit.time_axis]
+    others = [axis for axis in fit._reader.axes if axis != fit.time_axis]
     if ahead is None:
         return 0, others[-1], []
     along, steps = others[-1], ahead.counts.sizes.get(fit.time_axis, 0)
     check_own(fit, ahead, others)
     sums = ahead.rates.sum([dim for dim in ahead.rates.dims if dim != along]).to_numpy()
     largest = np.argsort(-sums, kind="stable")[:FANS]
-    return steps, along, [fan_picture(fit, ahead, fit.axes[along].tolist()[i], along) for i in largest]
+    return (
+        steps,
+        along,
+        [fan_picture(fit, ahead, fit._reader.axes[along].tolist()[i], along) for i in largest],
+    )
 
 
 def fan_picture(fit: DynamicModel, ahead: Forecast, label: object, along: str) -> Picture:
     """Counts of one thing until now, and those that may come."""
     sums = ahead.counts.sum([dim for dim in ahead.counts.dims if dim not in ("draw", along, fit.time_axis)])
     draws = (
-        sums.isel({along: fit.axes[along].tolist().index(label)}).transpose("draw", fit.time_axis).to_numpy()
+        sums.isel({along: fit._reader.axes[along].tolist().index(label)})
+        .transpose("draw", fit.time_axis)
+        .to_numpy()
     )
     middle, names = np.median(draws, axis=0), ahead.counts[fit.time_axis].to_numpy()
     said = ", ".join(f"{name}: {value:,.0f}" for name, value in zip(names, middle, strict=True))
@@ -121,8 +127,8 @@ def fan_picture(fit: DynamicModel, ahead: Forecast, label: object, along: str) -
 def check_own(fit: DynamicModel, ahead: Forecast, others: list[str]) -> None:
     """Refuse a forecast that is not of this fit."""
     dims = {str(dim) for dim in ahead.counts.dims}
-    same = dims == {"draw", *fit.axes} and all(
-        pd.Index(ahead.counts[axis].to_numpy()).equals(pd.Index(fit.axes[axis])) for axis in others
+    same = dims == {"draw", *fit._reader.axes} and all(
+        pd.Index(ahead.counts[axis].to_numpy()).equals(pd.Index(fit._reader.axes[axis])) for axis in others
     )
     if not same:
         raise ValueError(f"forecast must be of the fit, with the labels of {others}, got another")

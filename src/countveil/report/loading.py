@@ -61,7 +61,7 @@ def both_forms(
     fit: FactorizationEstimator, release: Release | Observations
 ) -> tuple[Observations, Observations]:
     """The release over the axes of the fit's data, and as ``observed``, whose errors it raises."""
-    axes = fit.axes
+    axes = fit._reader.axes
     shape = tuple(len(known) for known in axes.values())
     waves = by_wave(release) if isinstance(release, Release) and release.waves is not None else None
     steps_added = isinstance(fit, DynamicModel)  # so that its axis of time may be longer
@@ -72,7 +72,7 @@ def both_forms(
     else:
         data = in_shape_of(fit, observations_of(release))
     if isinstance(fit, DynamicModel):  # before shapes are compared: it masks time steps that have no data
-        data = fit.observe(data)
+        data = fit._observed(data)
     said, kept = getattr(data, "promise", None), fit.posterior.attrs.get("promised_together")
     if said and kept and said.strip() != str(kept).strip():
         raise ValueError(
@@ -83,7 +83,7 @@ def both_forms(
             f"release must be the one that was fitted, {' x '.join(axes)} = {shape}, got {data.mode_shape}"
         )
     check_labels_of_fit("release must be the one that was fitted", axes, data.labels)
-    found = fit.data_matrix(fit.exposed("data", fit.observe(data)))
+    found = fit._reader.data_matrix(fit._reader.exposed("data", fit._observed(data)))
     if fit.posterior.attrs["observations"] == "private":
         check_noise(fit, found)
         if reports_kept(fit.posterior) not in (None, digest_of(found)):
@@ -116,7 +116,7 @@ def in_shape_of(
     Raises:
         ValueError: a matrix that cannot be folded into the fit's shape.
     """
-    shape = tuple(len(known) for known in fit.axes.values())
+    shape = tuple(len(known) for known in fit._reader.axes.values())
     if len(shape) == 2 or len(data.mode_shape) == len(shape):
         return data
     if data.shape == (shape[0], int(np.prod(shape[1:]))):

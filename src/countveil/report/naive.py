@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from countveil.data.observations import NaiveCounts, Observations
 from countveil.fit.base import FactorizationEstimator, check_whole
+from countveil.fit.choosing import own_size
 from countveil.inference.diagnostics import FitWarning
 from countveil.models.layout import Part
 from countveil.privacy import Release
@@ -59,18 +60,18 @@ def naive_fit(fit: FactorizationEstimator, release: Release) -> FactorizationEst
     kind = str(fit.posterior.attrs["observations"])
     if kind != "private":
         raise ValueError(f"the naive comparison needs a fit of private counts, got {kind} counts")
-    other: FactorizationEstimator = clone(fit).set_params(seed=fit.seed_, progress=False, **fit.own_size())
+    other: FactorizationEstimator = clone(fit).set_params(seed=fit.seed_, progress=False, **own_size(fit))
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, FitWarning):
             warnings.simplefilter("ignore", category)
         data = in_shape_of(fit, NaiveCounts(release), fit_labels(fit))
-        check_whole(other.fit(fit.exposed("release", fit.observe(data))))
+        check_whole(other.fit(fit._reader.exposed("release", fit._observed(data))))
     return other
 
 
 def fit_labels(fit: FactorizationEstimator) -> list[list[str] | None]:
     """The names that a fit has for the entries of each axis of its data, None where it has numbers."""
-    return [each.tolist() if each.dtype.kind in "OUT" else None for each in fit.axes.values()]
+    return [each.tolist() if each.dtype.kind in "OUT" else None for each in fit._reader.axes.values()]
 
 
 def compare(
@@ -85,16 +86,16 @@ def compare(
         float(theirs.sum()),
         float((ours < NEXT_TO_NOTHING).mean()),
         float((theirs < NEXT_TO_NOTHING).mean()),
-        [pairs_of(part, fit, other, n) for part in fit.parts],
+        [pairs_of(part, fit, other, n) for part in fit._reader.kinds],
     )
 
 
 def pairs_of(part: Part, fit: FactorizationEstimator, other: FactorizationEstimator, n: int) -> Pairs:
     """Every component of a kind with its nearest naive one, matched one to one, without those that count as one."""
-    both = [(fit.member_means(axis), other.member_means(axis)) for axis in part.axes]
+    both = [(fit._reader.member_means(axis), other._reader.member_means(axis)) for axis in part.axes]
     overlap = np.mean([overlaps(mine, naive) for mine, naive in both], axis=0)
     _, match = linear_sum_assignment(overlap, maximize=True)
-    merged = {number for numbers in getattr(fit, "merged", list)() for number in numbers}
+    merged = {number for numbers in fit.parts.merged() for number in numbers}
     mine, naive = ({card.number: card for card in cards(each, part, n)} for each in (fit, other))
     found = [
         Pair(mine[k].title, percent(overlap[k, match[k]]), strongest(mine[k]), strongest(naive[match[k]]))

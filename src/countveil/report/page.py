@@ -15,11 +15,11 @@ import pandas as pd
 from countveil import __version__
 from countveil.common.extras import install
 from countveil.common.files import replacing
+from countveil.common.parameters import check_integer
 from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.forecasts import Forecast
 from countveil.fit.merging import merged_in_words
-from countveil.fit.parameters import check_integer
 from countveil.fit.totals import totals_of
 from countveil.fit.weighting import weights_in_words
 from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, R_HAT_GOOD, Diagnostics, Share, State
@@ -155,7 +155,7 @@ def gathered(
 ) -> dict[str, Any]:
     """All that the template shows."""
     given, data = (None, None) if release is None else both_forms(fit, release)
-    found, network = kinds(fit, members), fit.network
+    found, network = kinds(fit, members), fit._reader.network
     diagnostics = fit.diagnostics()
     trace = trace_picture(fit)
     style = files("countveil.report").joinpath("templates/report.css").read_text(encoding="utf-8")
@@ -164,7 +164,7 @@ def gathered(
         "title": title or title_of(found),
         "style": style,
         "promise": promise_of(fit, *stating(release)),
-        "shape": fit.data_in_words(),
+        "shape": fit._reader.data_in_words(),
         "noise_table": [*source_table(fit), *noise_table(fit)],
         "noise_ignored": fit.posterior.attrs["observations"] == "naive",
         "kinds": found,
@@ -174,8 +174,8 @@ def gathered(
         "numbers": ", ".join(number_of_parts(kind) for kind in found),
         "network": network,
         "pictures": [] if network is None else network_pictures(fit, network),
-        "block_table": [] if network is None else block_table(network, not fit.why_no_intervals),
-        "why_no_intervals": fit.why_no_intervals,
+        "block_table": [] if network is None else block_table(network, not fit._reader.why_no_intervals),
+        "why_no_intervals": fit._reader.why_no_intervals,
         "diagnostics": diagnostic_rows(diagnostics.table, labels_for_readers(fit)),
         "sampled": "optimisation" not in fit.posterior.children,
         "trace": trace,
@@ -217,7 +217,7 @@ def compared(fit: FactorizationEstimator, data: Observations) -> dict[str, Any]:
         "selection": f"{noise.rows:,} of {n_rows:,}" if noise.rows < n_rows else "",
         "doubt": "",
     }
-    if fit.why_no_intervals:
+    if fit._reader.why_no_intervals:
         return found
     done = checks.check(fit, data, np.random.default_rng(fit.seed_))
     return found | {
@@ -230,7 +230,7 @@ def compared(fit: FactorizationEstimator, data: Observations) -> dict[str, Any]:
 
 def compared_with_protected(fit: FactorizationEstimator, data: Observations) -> dict[str, Any]:
     """The same for counts that others protected."""
-    if fit.why_no_intervals:
+    if fit._reader.why_no_intervals:
         return {}
     done = protected_checks.check_protected(fit, data, np.random.default_rng(fit.seed_))
     if done is None:
@@ -303,7 +303,7 @@ def headline_of(fit: FactorizationEstimator, judged: Diagnostics) -> Headline:
         sentences = [each for each in sentences if not each.startswith(NO_REASONS)] or sentences
     meaning = re.sub(r" \([^()]*\)", "", sentences[0])
     meaning = re.sub(r"^(Safe to report( with support)?|Not safe yet): ", "", meaning)
-    many = fit.parts[0].many if fit.parts else "components"
+    many = fit._reader.kinds[0].many if fit._reader.kinds else "components"
     if judged.state == State.UNSAFE:
         consequence = "Do not report these results."
     elif fit.posterior.attrs["observations"] == "naive":
@@ -311,10 +311,10 @@ def headline_of(fit: FactorizationEstimator, judged: Diagnostics) -> Headline:
     elif judged.state == State.UNCHECKED:
         consequence = "Do not report these results before they have been checked."
     elif judged.state == State.WITH_SUPPORT:
-        known = fit.parts and not fit.unshared()
+        known = fit._reader.kinds and not fit._reader.unshared()
         each = f"and each of the {many} with its support" if known else f"but none of the {many}"
         consequence = f"You can report expected counts and sums over all chains, {each}."
-    elif fit.why_no_intervals:
+    elif fit._reader.why_no_intervals:
         consequence = "You can report these numbers; they have no intervals."
     else:
         consequence = "You can report these numbers with their intervals."
@@ -328,9 +328,9 @@ def labels_for_readers(fit: FactorizationEstimator) -> dict[str, str]:
     one = {
         dim: singular[layout.plurals[dim]] if dim in layout.plurals else dim for dim in layout.dims.values()
     }
-    counted = fit.parts[0].whole.split()[-1] if fit.parts else "counts"
+    counted = fit._reader.kinds[0].whole.split()[-1] if fit._reader.kinds else "counts"
     found = {"total rate": f"sum of the expected {counted}"}
-    for dim in fit.axes:
+    for dim in fit._reader.axes:
         expected = "expected count" if f"{one[dim]}s" == counted else f"expected {counted}"
         found[f"rate of each {dim}"] = f"{expected} of each {one[dim]}"
     sides = {"row": model.rows, "column": model.columns}

@@ -90,7 +90,7 @@ def learned(fit: FactorizationEstimator, factor: Factor) -> str:
         return f"Posterior means of the shapes: {ranged(draws.mean(axis=0))}."
     ends = (
         ""
-        if fit.why_no_intervals
+        if fit._reader.why_no_intervals
         else (" (90% interval {} to {})".format(*(number(end) for end in np.quantile(draws, [0.05, 0.95]))))
     )
     return f"Posterior mean of the shape: {number(draws.mean())}{ends}."

@@ -133,7 +133,7 @@ def _of_mechanisms(
     ]
     if releases and len(kept) == len(noise.mechanisms):
         if len(releases) > 1:
-            rows = tuple(map(str, next(iter(fit.axes.values()))))
+            rows = tuple(map(str, next(iter(fit._reader.axes.values()))))
             kept += [each for each in together(releases, rows, len(rows)) if each is not None]
         weakest = max(kept, key=lambda found: found.kept_rho)
         hidden = weakest.hides()

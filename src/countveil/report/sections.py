@@ -68,7 +68,7 @@ def kinds(fit: FactorizationEstimator, n: int) -> list[Kind]:
         ValueError: n out of range.
     """
     found = []
-    for i, part in enumerate(fit.parts):
+    for i, part in enumerate(fit._reader.kinds):
         every = sorted(cards(fit, part, n, f"part-{i}" if i else "part"), key=lambda card: card.number)
         stable, others = ([card for card in every if card.stable is wanted] for wanted in (True, False))
         anchor = f"parts-{i}" if i else "parts"
@@ -82,8 +82,8 @@ def cards(fit: FactorizationEstimator, part: Part, n: int, anchor: str = "part")
     Raises:
         ValueError: n out of range.
     """
-    tables = {axis: fit.supported(axis, n) for axis in part.axes}
-    shares = fit.support(axis=part.axes[0])
+    tables = {axis: fit.parts.supported(axis, n) for axis in part.axes}
+    shares = fit.parts.support(axis=part.axes[0])
     most = largest(shares, "prevalence")
     found = []
     for row in shares.itertuples(index=False):
@@ -107,7 +107,7 @@ def cards(fit: FactorizationEstimator, part: Part, n: int, anchor: str = "part")
 
 def why_more(fit: FactorizationEstimator, part: Part, listed: int) -> str:
     """Why more components are listed than the model has; empty where they are not."""
-    asked = fit.posterior["posterior"].sizes[fit._listed_along(part.axes[0]).component]
+    asked = fit.posterior["posterior"].sizes[fit._reader.listed_along(part.axes[0]).component]
     if listed <= asked:
         return ""
     return (
@@ -186,7 +186,9 @@ def block_table(network: Network, intervals: bool) -> list[list[tuple[str, str, 
 def effect_rows(fit: Any) -> list[tuple[str, str, str]]:
     """(component, term, coefficient in words) of every component and term of a fit with covariates."""
     return (
-        [] if fit.covariates_ is None else rows_in_words(fit, fit.effects(), lambda row: row.term, "{:.2f}")
+        []
+        if fit.covariates_ is None
+        else rows_in_words(fit, fit.effects.table(), lambda row: row.term, "{:.2f}")
     )
 
 
@@ -199,7 +201,7 @@ def contrast_rows(fit: Any) -> list[tuple[str, str, str]]:
 
 def contrasts_in_points(fit: Any) -> pd.DataFrame:
     """``contrasts``, in percentage points."""
-    found = fit.contrasts()
+    found = fit.effects.contrasts()
     ends = [name for name in ENDS if name in found]
     found[ends] *= 100.0
     return found
@@ -215,7 +217,7 @@ def rows_in_words(
     fit: Any, table: pd.DataFrame, name_of: Callable[[Any], Any], form: str
 ) -> list[tuple[str, str, str]]:
     """(component, name, estimate in words) of every row of a table of effects."""
-    names, one = fit.names_of(), table.columns[0]
+    names, one = fit._reader.names_of(), table.columns[0]
     rows = []
     for number, row in zip(table[one], table.itertuples(index=False), strict=True):
         said = with_ends((getattr(row, name) for name in ENDS if hasattr(row, name)), form)

@@ -9,9 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
+from countveil.data.covariates import in_rows_of
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.data.reports import observations_of
+from countveil.inference.algorithm import Method
+from countveil.inference.chains import Sampler
 from countveil.inference.checkpoint import printed
 from countveil.inference.draws import rounds_of
 from countveil.models.factorization import model_facts
@@ -23,7 +26,7 @@ NOT_THE_MODEL = ("seed", "threads", "engine", "progress")
 Model = Any
 """A model of the library (``fit.base.FactorizationEstimator``), known by its methods alone: models choose their
 number of components by comparisons, and a comparison cannot know what uses it."""
-METHODS = "fit", "observe", "set_params", "matrix_draws", "data_matrix"
+METHODS = "fit", "_observed", "set_params", "_reader"
 """What every model has."""
 
 
@@ -53,11 +56,12 @@ def candidates_of(
             that models see differently; covariates that no model has a formula for, or that one needs and lacks.
     """
     named = named_models(models)
-    if covariates is not None and all(model._formula is None for model in named.values()):
+    formulas = {name: getattr(model, "prevalence", None) for name, model in named.items()}
+    if covariates is not None and not any(formulas.values()):
         raise ValueError("covariates go with prevalence, a formula that one of the models has, got none")
     stated = {
-        name: None if model._formula is None else model._stated(data, covariates)
-        for name, model in named.items()
+        name: in_rows_of(data, formula) if formula and covariates is None else formula and covariates
+        for name, formula in formulas.items()
     }
     differing = differences(named)
     if isinstance(data, Release):
@@ -83,12 +87,17 @@ def candidate(
     covariates: Any,
 ) -> Candidate:
     """A model with its short settings, checked against the data."""
-    model = clone(given).set_params(**{key: value for key, value in short.items() if value is not None})
+    model = clone(given).set_params(
+        **{key: value for key, value in short.items() if key != "thin" and value is not None}
+    )
     try:
         given._check_parameters()
+        method = model._method
+        if isinstance(method, Sampler) and short.get("thin") is not None:
+            model.set_params(method=method.set_params(thin=short["thin"]))
         model._check_parameters()
-        model._take_covariates(covariates)
-        observed = model.observe(data)
+        model._take_rows(data, covariates, None)
+        observed = model._observed(data)
         matrix = model._given(observed)
         start = model._start_as_named(matrix)
     except (TypeError, ValueError) as error:
@@ -166,12 +175,21 @@ def is_model(thing: Any) -> bool:
 
 
 def settings_of(model: Model) -> dict[str, Any]:
-    """A model's class and parameters, in the order of its constructor; the likelihood is the one that it comes to."""
+    """A model's class and parameters, in the order of its constructor; the likelihood is the one that it comes to.
+
+    A method with its defaults is its name.
+    """
     found = {"model": type(model).__name__}
     found |= {key: getattr(model, key) for key in inspect.signature(type(model)).parameters}
     with suppress(KeyError, ValueError):  # said when its parameters are checked
         found["likelihood"] = model._likelihood().name
+        found["method"] = named(model._method)
     return {key: value for key, value in found.items() if key not in NOT_THE_MODEL}
+
+
+def named(method: Method) -> str | Method:
+    """The name of a method that has its defaults; else the method."""
+    return method.name if method == type(method)() else method
 
 
 def differences(models: Mapping[str, Model]) -> dict[str, dict[str, Any]]:
@@ -197,5 +215,5 @@ def in_words(value: Any) -> str:
     """A parameter's value in a name."""
     if isinstance(value, Mapping) and all(isinstance(each, int | float | str) for each in value.values()):
         return " ".join(f"{key}:{each}" for key, each in value.items())
-    plain = value is None or isinstance(value, str | int | float | np.number)
+    plain = value is None or isinstance(value, str | int | float | np.number | Method)
     return str(value) if plain else type(value).__name__

@@ -14,8 +14,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from countveil.common.files import replacing
+from countveil.common.parameters import check_integer
 from countveil.data.io import check_npz
-from countveil.data.matrices import check_integer
 from countveil.engines.opening import check_engine
 from countveil.engines.threads import one_blas_thread, threads_worth
 from countveil.inference.checkpoint import fingerprint
@@ -331,9 +331,9 @@ def held_out_scores(problem: Problem, place: Place, threads: int) -> np.ndarray:
     model = clone(candidate.model).set_params(**own, progress=False)
     fit = model.fit(training, covariates=candidate.covariates)
     places = np.stack([cells.rows, *np.unravel_index(cells.columns, observed.mode_shape[1:])], axis=1)
-    draws = zip(fit.matrix_draws(), fit.parameter_draws(), strict=False)
-    matrix = fit.data_matrix(observed)
-    scores = scores_of_draws(draws, matrix, fit.model_.likelihood, *fit.matrix_places(places))
+    draws = zip(fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=False)
+    matrix = fit._reader.data_matrix(observed)
+    scores = scores_of_draws(draws, matrix, fit.model_.likelihood, *fit._reader.matrix_places(places))
     return log_mean_extrapolated(scores, *halves(fit.posterior), candidate.n_chains)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from countveil.data.matrices import check_integer
+from countveil.common.parameters import check_integer
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.data.reports import observations_of
@@ -113,27 +113,27 @@ class Stack:
         )
         return together
 
-    def log_probabilities(self, counts: Any, cells: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    def _log_probabilities(self, counts: Any, cells: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """(log of the posterior average of P(count), count) in each cell, by all fits together, as a fit has them.
 
         ``evaluation.predictive_log_score`` is made of these. Raises ValueError as a fit's.
         """
-        each, (true, *_) = zip(*(fit.log_probabilities(counts, cells) for fit in self.fits), strict=True)
+        each, (true, *_) = zip(*(fit._log_probabilities(counts, cells) for fit in self.fits), strict=True)
         self._check_same_cells(each)
         with np.errstate(divide="ignore"):
             return np.logaddexp.reduce(np.stack(each) + np.log(self.weights_)[:, None], axis=0), true
 
-    def count_probabilities(
+    def _count_probabilities(
         self, counts: Any, X: Any = None, cells: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """(P(count < the true one), P(count = it)) in each cell, by all fits together; raises as a fit's."""
-        return self._averaged([fit.count_probabilities(counts, X, cells) for fit in self.fits])
+        return self._averaged([fit._count_probabilities(counts, X, cells) for fit in self.fits])
 
-    def report_probabilities(
+    def _report_probabilities(
         self, X: Any, cells: Any = None, report: int = 0
     ) -> tuple[np.ndarray, np.ndarray]:
         """(P(report < the one in X), P(report = it)) in each cell, by all fits together; raises as a fit's."""
-        return self._averaged([fit.report_probabilities(X, cells, report) for fit in self.fits])
+        return self._averaged([fit._report_probabilities(X, cells, report) for fit in self.fits])
 
     def _averaged(self, pairs: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
         self._check_same_cells([below for below, _ in pairs])
@@ -172,18 +172,18 @@ class Stack:
     ) -> pd.DataFrame:
         """Components that chains of the fits found alike, with their support: the weight of the chains that have them.
 
-        The fits may have different numbers of components. Columns, and errors, as in a fit's ``supported``.
+        The fits may have different numbers of components. Columns, and errors, as in a fit's ``parts.supported``.
 
         Raises:
             ValueError: a fit in which nothing can be listed along the axis, or that lists its components along others.
         """
         for name, fit in zip(self.names, self.fits, strict=True):
-            if axis not in fit.member_axes:
+            if axis not in fit._reader.member_axes:
                 raise ValueError(
                     f"axis must be one along which all fits list components, got {axis!r} for {name}"
                 )
         kinds = {
-            name: next((part.axes for part in fit.parts if axis in part.axes), ())
+            name: next((part.axes for part in fit._reader.kinds if axis in part.axes), ())
             for name, fit in zip(self.names, self.fits, strict=True)
         }
         if len(set(kinds.values())) > 1:
@@ -221,7 +221,7 @@ def stack(fits: Any, held_out: Any) -> Stack:
         NotFittedError: a model that is not fitted.
     """
     named = named_fits(fits)
-    shapes = {name: tuple(len(names) for names in fit.axes.values()) for name, fit in named.items()}
+    shapes = {name: tuple(len(names) for names in fit._reader.axes.values()) for name, fit in named.items()}
     first_name, first_shape = next(iter(shapes.items()))
     for name, shape in shapes.items():
         if shape != first_shape:
@@ -229,7 +229,7 @@ def stack(fits: Any, held_out: Any) -> Stack:
                 f"fits must cover the same cells, got {first_shape} for {first_name} and {shape} for {name}"
             )
     check_same_labels(named)
-    observed = [fit.own_data("held_out", held_out) for fit in named.values()]
+    observed = [fit._reader.own_data("held_out", held_out) for fit in named.values()]
     check_same_noise(dict(zip(named, observed, strict=True)))
     cells = seen_cells(observed[0])
     for other in observed[1:]:
@@ -240,10 +240,10 @@ def stack(fits: Any, held_out: Any) -> Stack:
     places = np.stack([cells.rows, *np.unravel_index(cells.columns, observed[0].mode_shape[1:])], axis=1)
     scores = [
         log_predictive_of_cells(
-            zip(fit.matrix_draws(), fit.parameter_draws(), strict=False),
-            fit.data_matrix(data),
+            zip(fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=False),
+            fit._reader.data_matrix(data),
             fit.model_.likelihood,
-            *fit.matrix_places(places),
+            *fit._reader.matrix_places(places),
         )
         for fit, data in zip(named.values(), observed, strict=True)
     ]
@@ -259,8 +259,9 @@ def stack(fits: Any, held_out: Any) -> Stack:
 def check_same_labels(named: Mapping[str, Model]) -> None:
     """Refuse fits whose axes have other labels than the first's, where both have any; raises ValueError."""
     first_name, first = next(iter(named.items()))
+    axes = first._reader.axes
     for name, fit in named.items():
-        for axis, one, other in zip(first.axes, first.axes.values(), fit.axes.values(), strict=True):
+        for axis, one, other in zip(axes, axes.values(), fit._reader.axes.values(), strict=True):
             labelled = all(isinstance(names[0], str) for names in (one, other) if len(names))
             if labelled and list(one) != list(other):
                 raise ValueError(

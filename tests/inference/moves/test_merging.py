@@ -74,7 +74,7 @@ def test_what_is_known_of_pairs_is_what_would_be_found_anew(n_left):
         pairs = likeliest(left, shared)
         best = int(np.argmax(gains(left, own, shared, *pairs, SHAPES)))
         i, j = int(pairs[0][best]), int(pairs[1][best])
-        left, groups[i] = left.merge(i, j), groups[i] + groups[j]
+        left, groups[i] = left.parts.merge(i, j), groups[i] + groups[j]
         del groups[j]
     assert merge(counts, n_left, SHAPES) == groups
 

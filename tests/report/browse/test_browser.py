@@ -257,7 +257,7 @@ def test_the_same_on_a_dark_phone(written, tmp_path):
 def test_effects_stand_below_the_members_of_a_component_on_a_dark_phone(people, tmp_path):
     rows = pd.DataFrame({"party": ["R", "D"] * 6, "year": np.arange(12.0)}, index=PEOPLE)
     fit = cv.TopicModel(2, prevalence="~ party + year", **QUICK).fit(people, covariates=rows)
-    fit.relabel({0: "trade"})
+    fit.parts.relabel({0: "trade"})
     page = render(fit, members=3)
     (tmp_path / "page.html").write_text(page, encoding="utf-8")
     first = data_of(page)["fits"][0]["kinds"][0]["components"][0]
@@ -303,4 +303,4 @@ def test_names_given_on_the_page_are_those_of_the_fit_from_then_on(fit, tmp_path
         assert driver.get_log("browser") == []
     named = load_fit(tmp_path / "fit.nc")
     relabel_from(named, path)
-    assert named.names_of() == {0: "trade", 1: '=cmd|"<b>x', 2: "war"}
+    assert named._reader.names_of() == {0: "trade", 1: '=cmd|"<b>x', 2: "war"}

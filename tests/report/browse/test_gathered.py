@@ -35,7 +35,7 @@ def test_the_most_relevant_members_are_kept_with_what_their_lift_needs(fit):
     (found,) = gathered([fit], ["mine"], 2, "hidden")["fits"]
     (words,), components = found["kinds"][0]["lists"], found["kinds"][0]["components"]
     table = fit.topics(9).pivot(index="topic", columns="word", values="probability")
-    shares = fit.support().set_index(fit.support().columns[0])
+    shares = fit.parts.support().set_index(fit.parts.support().columns[0])
     weights = (shares["prevalence"] * shares["support"]).loc[table.index]
     everywhere = (weights / weights.sum()) @ table
     relevance = 0.6 * np.log(table) + 0.4 * np.log(table / everywhere)
@@ -61,8 +61,8 @@ def test_the_page_explains_why_more_components_are_listed_than_were_asked_for(fi
     (found,) = gathered([fit], ["mine"], 2, "hidden")["fits"]
     listed = len(found["kinds"][0]["components"])
     assert (found["kinds"][0]["whyMore"] == "") is (listed == 3)
-    assert why_more(fit, fit.parts[0], 3) == ""
-    assert why_more(fit, fit.parts[0], 4).startswith(
+    assert why_more(fit, fit._reader.kinds[0], 3) == ""
+    assert why_more(fit, fit._reader.kinds[0], 4).startswith(
         "4 topics are listed although the model has 3: chains found"
     )
 
@@ -81,7 +81,7 @@ def test_one_chain_has_no_support_and_an_optimiser_no_intervals(column_fit, peop
     assert {each["support"] for each in found["kinds"][0]["components"]} == {None}
     assert [len(row) for row in found["bursts"]["rows"]] == [5] * 9
     assert found["bursts"]["axis"] == "word"
-    model = cv.TopicModel(2, method="em", seed=1, max_iter=30, progress=False)
+    model = cv.TopicModel(2, method=cv.EM(max_iter=30), seed=1, progress=False)
     (found,) = gathered([model.fit(people)], ["a"], 3, "numbers")["fits"]
     assert "not calibrated" in found["noIntervals"]
     assert {len(each["share"]) for each in found["kinds"][0]["components"]} == {1}
@@ -106,7 +106,7 @@ def test_texts_that_a_spreadsheet_would_compute_are_known(fit):
 
 def test_components_that_cannot_be_listed_are_refused():
     with pytest.raises(ValueError, match="whose members can be listed, got a fit without such components"):
-        gathered([SimpleNamespace(parts=())], ["a"], 3, "hidden")
+        gathered([SimpleNamespace(_reader=SimpleNamespace(kinds=()))], ["a"], 3, "hidden")
 
 
 def test_names_effects_and_shares_over_time_are_shown():
@@ -114,11 +114,11 @@ def test_names_effects_and_shares_over_time_are_shown():
     data = cv.PrivatizedCounts(counts, 0.3)
     people = pd.DataFrame({"party": ["R", "D"] * 6, "year": np.arange(12.0)})
     fit = cv.TopicModel(2, prevalence="~ party + year", **QUICK).fit(data, covariates=people)
-    fit.relabel({1: "trade"})
+    fit.parts.relabel({1: "trade"})
     (found,) = gathered([fit], ["a"], 3, "hidden")["fits"]
     components = {each["number"]: each for each in found["kinds"][0]["components"]}
     assert [components[number]["name"] for number in (0, 1)] == ["", "trade"]
-    table, contrasts = fit.effects(), fit.contrasts()
+    table, contrasts = fit.effects.table(), fit.effects.contrasts()
     for number, each in components.items():
         (heading, said), (second, pairs) = each["beside"]
         rows = table[table["topic"] == number]
@@ -134,7 +134,7 @@ def test_names_effects_and_shares_over_time_are_shown():
         assert pairs[1][0] == "year: 8 less 3"
     dated = cv.TopicModel(2, **QUICK).fit(data, time=np.repeat([2001, 2002, 2003], 4))
     (found,) = gathered([dated], ["a"], 3, "hidden")["fits"]
-    table = dated.prevalence_over()
+    table = dated.effects.over_time()
     for each in found["kinds"][0]["components"]:
         ((heading, said),) = each["beside"]
         rows = table[table["topic"] == each["number"]]

@@ -22,7 +22,7 @@ def test_what_is_listed_are_means_and_quantiles_of_the_draws(column_fit):
     found = along(column_fit, "word")
     posterior = column_fit.posterior["posterior"]
     p = posterior["p"].to_numpy()[0]
-    for k, number in enumerate(column_fit.support()["component"]):
+    for k, number in enumerate(column_fit.parts.support()["component"]):
         draws = posterior["phi"].sel(topic=number).to_numpy()[0]
         sized = np.array(
             [phi * -each / ((1 - each) * np.log1p(-each)) for phi, each in zip(draws, p, strict=True)]

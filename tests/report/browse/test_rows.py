@@ -17,7 +17,7 @@ def test_shares_of_a_row_are_those_of_its_expected_counts(column_fit):
     found = row_shares(column_fit, "doc")
     posterior = column_fit.posterior["posterior"]
     theta, phi, p = (posterior[name].to_numpy()[0] for name in ("theta", "phi", "p"))
-    order = column_fit.support()["component"].to_numpy()
+    order = column_fit.parts.support()["component"].to_numpy()
     draws = []
     for s in range(len(theta)):
         size = -p[s] / ((1 - p[s]) * np.log1p(-p[s]))
@@ -38,11 +38,12 @@ def test_chains_are_averaged_only_where_they_have_the_component(monkeypatch):
     rng = np.random.default_rng(5)
     shares, sizes = rng.dirichlet(np.ones(4), (2, 6, 2)), rng.dirichlet(np.ones(2), (2, 6))
     found = [Matched(np.array([0, 1]), np.array([0, 1]), 1.0), Matched(np.array([0]), np.array([1]), 0.5)]
-    fit = SimpleNamespace(
+    reader = SimpleNamespace(
         axes={"doc": np.arange(4)}, why_no_intervals="",
-        _listed_along=lambda axis: SimpleNamespace(group="k"), _matches=lambda group: found,
-        _chains_along=lambda axis: [Chain(s, z, 0.5) for s, z in zip(shares, sizes, strict=True)],
+        listed_along=lambda axis: SimpleNamespace(group="k"), matches=lambda group: found,
+        chains_along=lambda axis: [Chain(s, z, 0.5) for s, z in zip(shares, sizes, strict=True)],
     )  # fmt: skip
+    fit = SimpleNamespace(_reader=reader)
     monkeypatch.setattr(rows, "mean_of_rows", lambda fit: np.ones(4))
     monkeypatch.setattr(rows, "AT_ONCE", 3)
     values = row_shares(fit, "doc").values[:, :, 0]

@@ -55,12 +55,12 @@ def of_fit(
     facts = [*source_table(fit), *noise_table(fit), *facts_table(fit), ("parameters", parameters(fit))]
     return {
         "name": plain(name),
-        "shape": fit.data_in_words(),
+        "shape": fit._reader.data_in_words(),
         "promise": [promise.headline, *promise.paragraphs],
         "verdict": diagnostics.verdict,
         "headline": [plain(text) for text in headline_of(fit, diagnostics)],
         "trust": trust(diagnostics),
-        "noIntervals": fit.why_no_intervals,
+        "noIntervals": fit._reader.why_no_intervals,
         "chains": fit.posterior["posterior"].sizes["chain"],
         "weights": weights_in_words(fit),
         "merged": merged_in_words(fit),
@@ -108,10 +108,10 @@ def beside_members(fit: FactorizationEstimator, one: str) -> dict[int, list[Any]
     if fit.covariates_ is not None:
         contrasts = contrasts_in_points(fit)
         contrasts["pair"] = [pair_in_words(row) for row in contrasts.itertuples(index=False)]
-        tables.append(("Covariates: coefficient", fit.effects(), "term", "{:.2f}"))
+        tables.append(("Covariates: coefficient", fit.effects.table(), "term", "{:.2f}"))
         tables.append(("Covariates: difference of shares, in points", contrasts, "pair", "{:+.1f}"))
     if fit.dates_ is not None:
-        tables.append(("Over time: expected share", fit.prevalence_over(), "time", "{:.1%}"))
+        tables.append(("Over time: expected share", fit.effects.over_time(), "time", "{:.1%}"))
     for heading, table, by, form in tables:
         if table.columns[0] != one:
             continue

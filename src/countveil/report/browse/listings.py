@@ -43,15 +43,15 @@ class Kind(NamedTuple):
 def kinds_of(fit: FactorizationEstimator) -> list[Kind]:
     """Every kind of component of a fit."""
     return [
-        Kind(part, fit.support(axis=part.axes[0]), [along(fit, axis) for axis in part.axes])
-        for part in fit.parts
+        Kind(part, fit.parts.support(axis=part.axes[0]), [along(fit, axis) for axis in part.axes])
+        for part in fit._reader.kinds
     ]
 
 
 def along(fit: FactorizationEstimator, axis: str) -> Along:
     """All components of a fit along an axis, those that only some chains have included."""
     names = fit.posterior["posterior"][axis].to_numpy()
-    table = fit.supported(axis, names.size)
+    table = fit.parts.supported(axis, names.size)
     components = {number: i for i, number in enumerate(table["component"].unique().tolist())}
     places = {name: v for v, name in enumerate(names.tolist())}
     columns = ["probability", *(["lower", "upper"] if "lower" in table else [])]

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from countveil.common.files import replacing
+from countveil.common.parameters import check_integer
 from countveil.fit.base import FactorizationEstimator
-from countveil.fit.parameters import check_integer
 from countveil.privacy._text import plain
 from countveil.report.browse.gathered import gathered
 from countveil.report.browse.rows import CHOICES, HIDDEN

@@ -27,9 +27,9 @@ class RowShares(NamedTuple):
 
 def rows_axis(fit: FactorizationEstimator) -> str | None:
     """The axis of the rows, if the fit's first kind of component is listed along others alone; else None."""
-    first = next(iter(fit.axes))
-    listed = [axis for part in fit.parts for axis in part.axes]
-    return first if listed and first not in listed and first in fit.member_axes else None
+    first = next(iter(fit._reader.axes))
+    listed = [axis for part in fit._reader.kinds for axis in part.axes]
+    return first if listed and first not in listed and first in fit._reader.member_axes else None
 
 
 def row_shares(fit: FactorizationEstimator, axis: str, interval: float = 0.9) -> RowShares:
@@ -38,11 +38,11 @@ def row_shares(fit: FactorizationEstimator, axis: str, interval: float = 0.9) ->
     share_dk = n_dk / sum_j n_dj, n_dk the expected counts of component k in row d; each component is averaged over the
     chains that have it, so shares of a row add up to one only where the chains agree.
     """
-    group = fit._listed_along(axis).group
-    chains = mixture(fit._chains_along(axis))
-    found = [one for _, one in by_support(chains, fit._matches(group))]
-    n, expected = len(fit.axes[axis]), mean_of_rows(fit)
-    probabilities = [] if fit.why_no_intervals else tails(interval)
+    group = fit._reader.listed_along(axis).group
+    chains = mixture(fit._reader.chains_along(axis))
+    found = [one for _, one in by_support(chains, fit._reader.matches(group))]
+    n, expected = len(fit._reader.axes[axis]), mean_of_rows(fit)
+    probabilities = [] if fit._reader.why_no_intervals else tails(interval)
     values = np.empty((n, len(found), 1 + len(probabilities)))
     for start in range(0, n, AT_ONCE):
         some = slice(start, start + AT_ONCE)
@@ -71,7 +71,7 @@ def rows_of(fit: FactorizationEstimator, shown: str, plurals: Mapping[str, str])
     axis = rows_axis(fit)
     if shown == HIDDEN or axis is None:
         return None
-    found, names = row_shares(fit, axis), fit.axes[axis]
+    found, names = row_shares(fit, axis), fit._reader.axes[axis]
     mean = found.values[:, :, 0]
     top = np.argsort(-mean, axis=0, kind="stable")[:TOP_ROWS].T
     kept = np.arange(len(names)) if len(names) <= MOST_ROWS else np.unique(top)
