@@ -61,13 +61,21 @@ def quietly(model, data, **options):
 def test_the_number_with_the_highest_score_is_fitted(data, chosen):
     fit = chosen
     table = fit.selection_.table
-    assert table["n_topics"].tolist() == [1, 2, 4]
-    assert fit.n_topics_ == table["n_topics"][table["score"].idxmax()] != 1
+    assert table["n_topics"].tolist() == [1, 2, 4, 2, 2]
+    assert table["likelihood"].tolist()[3:] == ["poisson", None]
+    assert table["dispersion"].tolist()[3:] == [None, "global"]
+    assert fit.n_topics_ == table["n_topics"][table["score"].idxmax()] == 2
+    chosen = fit.selection_.differs[table["score"].idxmax()]
+    usual = {"likelihood": "negative-binomial", "dispersion": "column"}
+    expected = chosen if "likelihood" in chosen else usual | chosen
+    assert fit.likelihood_ == {"dispersion": None} | {key: expected[key] for key in usual if key in expected}
     assert fit.posterior["posterior"].sizes["topic"] == fit.n_topics_
     assert (fit.n_topics, fit.get_params()["n_topics"], clone(fit).n_topics) == ("auto", "auto", "auto")
-    assert f"n_topics={fit.n_topics_} was chosen by held-out reports." in fit.diagnostics().verdict
+    second = table.sort_values("score").iloc[-2]
+    said = f"{fit.selection_.best} was chosen by held-out reports; {second['model']} came next, "
+    assert said + f"{-second['difference']:.2g} lower per 1,000 cells." in fit.diagnostics().verdict
     # As the same number would be fitted, and again by the same seed with other threads.
-    same = quietly(cv.TopicModel(fit.n_topics_, seed=3, **QUICK), data)
+    same = quietly(cv.TopicModel(fit.n_topics_, seed=3, **QUICK, **fit.likelihood_), data)
     assert same.posterior["posterior"].equals(fit.posterior["posterior"])
     assert not hasattr(same, "selection_")
     again = quietly(cv.TopicModel("auto", seed=3, **QUICK | {"threads": 2}), data)
@@ -95,7 +103,8 @@ def test_a_number_that_was_chosen_is_saved_and_the_comparison_is_not(data, chose
 def test_every_model_with_a_number_can_choose_it(counts):
     square = cv.PrivatizedCounts(counts[:16], 0.2)
     blocks = quietly(cv.BlockModel("auto", seed=1, **QUICK), square)
-    assert blocks.selection_.table["n_communities"].tolist() == [1, 2, 4]
+    assert blocks.selection_.table["n_communities"].tolist()[:3] == [1, 2, 4]
+    assert blocks.selection_.table["dispersion"].tolist()[3:] == [None, "global", "row"]
     assert blocks.blocks_.shape == (blocks.n_communities_, blocks.n_communities_)
     tensor = cv.PrivatizedCounts(counts.reshape(30, 4, 4), 0.2)
     found = quietly(cv.TensorModel("auto", seed=1, method=cv.EM(max_iter=4), threads=1), tensor)
@@ -109,6 +118,7 @@ def test_the_naive_fit_beside_it_has_the_same_number(counts):
     fit = quietly(cv.TopicModel("auto", seed=3, **QUICK), release)
     other = naive_fit(fit, release)
     assert other.n_topics_ == fit.n_topics_
+    assert str(other.model_.likelihood) == str(fit.model_.likelihood)
     assert not hasattr(other, "selection_")
 
 
@@ -173,3 +183,35 @@ def test_where_there_is_nothing_to_choose_from_nothing_was_chosen():
         assert fit.n_topics_ == 1
         assert not hasattr(fit, "selection_")
         assert "chosen" not in fit.diagnostics().verdict
+
+
+@pytest.mark.parametrize(
+    ("model", "names"),
+    [
+        (cv.TopicModel("auto"), ["Poisson", "one dispersion"]),
+        (cv.BlockModel("auto"), ["Poisson", "one dispersion", "dispersion by row"]),
+        (cv.BlockModel("auto", directed=False), ["Poisson"]),
+        (cv.TopicModel("auto", method="em"), []),
+        (cv.TopicModel("auto", likelihood="poisson"), []),
+        (cv.TopicModel("auto", dispersion=0.4), []),
+    ],
+)
+def test_likelihoods_are_tried_where_none_is_given(model, names):
+    assert list(choosing.other_likelihoods(model)) == names
+
+
+@pytest.mark.usefixtures("small")
+def test_the_chosen_likelihood_is_fitted_and_kept(counts, tmp_path, monkeypatch):
+    square = cv.PrivatizedCounts(counts[:16], 0.2)
+    monkeypatch.setattr(cv.selection.Comparison, "best", property(lambda self: self.names[-1]))
+    fit = quietly(cv.BlockModel("auto", seed=1, **QUICK), square)
+    assert fit.model_.likelihood.dispersion == "row"
+    assert fit.posterior["posterior"]["p"].dims[-1] == "sender"
+    fit.save(tmp_path / "fit.nc")
+    again = cv.BlockModel.load(tmp_path / "fit.nc")
+    assert choosing.own_choice(again) == {
+        "n_communities": 4,
+        "likelihood": "negative-binomial",
+        "dispersion": "row",
+    }
+    assert quietly(again.set_params(n_communities=2), square).model_.likelihood.dispersion == "column"

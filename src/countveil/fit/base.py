@@ -26,7 +26,7 @@ from countveil.data.reports import observations_of
 from countveil.engines.opening import check_engine, opened
 from countveil.engines.threads import ThreadEngine, threads_worth
 from countveil.fit import counts_table, dispersions, predicting, results
-from countveil.fit.choosing import CHOSEN, choosing, is_auto, keep_size
+from countveil.fit.choosing import CHOSEN, choosing, is_auto, keep_choice, said_of
 from countveil.fit.exporting import Tables, fit_card, makers_of_parts
 from countveil.fit.options import APPROXIMATED, SAMPLED, Options
 from countveil.fit.parameters import check_plain
@@ -96,6 +96,7 @@ class FactorizationEstimator(Options, BaseEstimator):
         posterior: xarray.DataTree in ArviZ's layout, with the labels of the data as coordinates.
         n_topics_: the number of components, also where it was chosen ("auto"); or n_communities_, or n_components_.
         selection_: only where it was chosen: the ``Comparison`` that did so, in memory only.
+        likelihood_: only where it was chosen with that number: the parameters ``likelihood`` and ``dispersion`` of it.
         seed_: the seed, also where it was None.
         interrupted_: whether the fit was, and has fewer draws than were asked for.
         fit_seconds_: how long it took.
@@ -159,15 +160,18 @@ class FactorizationEstimator(Options, BaseEstimator):
     def _likelihood(self) -> Likelihood:
         """The distribution of a count given its rate; raises ValueError."""
         usual = self._usual_likelihood or self._method.likelihoods[0]
-        name = self.likelihood or (usual if self.dispersion is None else NegativeBinomial.name)
+        chosen = vars(self).get("likelihood_", {})
+        dispersion = chosen.get("dispersion", self.dispersion)
+        name = chosen.get("likelihood", self.likelihood)
+        name = name or (usual if dispersion is None else NegativeBinomial.name)
         if name == POISSON.name:
-            if self.dispersion is not None:
+            if dispersion is not None:
                 raise ValueError(
                     f"dispersion goes with likelihood {NegativeBinomial.name!r}, got likelihood {name!r}"
                 )
             return POISSON
         usual = "column" if self._method.samples and self._bursty_by_column() else "global"
-        return NegativeBinomial(usual if self.dispersion is None else self.dispersion)
+        return NegativeBinomial(usual if dispersion is None else dispersion)
 
     def _bursty_by_column(self) -> bool:
         """Whether each column of the data has a dispersion of its own unless ``dispersion`` says otherwise."""
@@ -436,7 +440,7 @@ class FactorizationEstimator(Options, BaseEstimator):
         """Take over a posterior, from a fit or from a file."""
         self.posterior_ = tree
         self._matched: dict[Any, list[Matched]] = {}
-        keep_size(self, self.model_)
+        keep_choice(self, self.model_)
         self.n_features_in_ = int(self.model_.columns.shape[0])
         sampled = self.tune + self._thin() * tree["posterior"].sizes["draw"]
         found = tree["optimisation"].sizes["iteration"] if "optimisation" in tree.children else sampled
@@ -448,7 +452,7 @@ class FactorizationEstimator(Options, BaseEstimator):
             self.feature_names_in_ = np.asarray(names, dtype=object)
 
     def _facts(self) -> dict[str, Any]:
-        return ({CHOSEN: 1} if hasattr(self, "selection_") else {}) | {
+        return ({CHOSEN: said_of(self.selection_)} if hasattr(self, "selection_") else {}) | {
             "library": f"countveil {__version__}",
             "estimator": type(self).__name__,
             "parameters": json.dumps(self._portable_parameters(), default=np.generic.item),

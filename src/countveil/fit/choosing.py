@@ -1,8 +1,9 @@
-"""How many components: a number, or "auto", which short fits choose by reports that they do not see."""
+"""How many components, and how counts spread: "auto", which short fits choose by reports that they do not see."""
 
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ from sklearn.base import clone
 
 from countveil.common.parameters import AUTO
 from countveil.data.release_files import ReleaseFiles
+from countveil.laws.counts import POISSON, NegativeBinomial
 from countveil.models.factorization import Factorization
+from countveil.selection import Comparison
 from countveil.selection.compare import compare_quickly
 
-CHOSEN = "chosen"  # what a file says of a fit whose number of components was
+CHOSEN = "chosen"  # what a file calls what was chosen, and what came next, in words
 CANDIDATES = 5, 10, 20, 50, 100
 FEWER = 1, 2, 3  # besides, of data that do not allow ``MANY``
 MANY = 50
@@ -39,36 +42,39 @@ def size_of(model: Any) -> int:
     return int(chosen)
 
 
-def own_size(model: Any) -> dict[str, int]:
-    """The parameter with the number of components of a fit, to fit another one of the same size."""
-    return {} if model._sized_by is None else {model._sized_by[0]: size_of(model)}
+def own_choice(model: Any) -> dict[str, Any]:
+    """The parameters that make another fit of the same size, and of the same likelihood where that was chosen."""
+    if model._sized_by is None:
+        return {}
+    return {model._sized_by[0]: size_of(model), **vars(model).get("likelihood_", {})}
 
 
-def keep_size(model: Any, found: Factorization) -> None:
-    """Remember the number of components of a model that was fitted or read."""
-    if model._sized_by is not None:
-        name, axis = model._sized_by
-        setattr(model, f"{name}_", int((found.rows.sizes | found.columns.sizes)[axis]))
+def keep_choice(model: Any, found: Factorization) -> None:
+    """Remember the number of components of a model that was fitted or read, and its likelihood if it was chosen."""
+    if model._sized_by is None:
+        return
+    name, axis = model._sized_by
+    setattr(model, f"{name}_", int((found.rows.sizes | found.columns.sizes)[axis]))
+    if is_auto(model) and model.likelihood is None and model.dispersion is None:
+        own = found.likelihood
+        model.likelihood_ = {"likelihood": own.name, "dispersion": own.settings.get("dispersion")}
 
 
 def choice_in_words(model: Any) -> str:
-    """That the number of components was chosen; empty where it was given, or data allow a single one."""
-    if CHOSEN not in model.posterior.attrs:
-        return ""
-    name = model._sized_by[0]
-    chosen = f"{name}={getattr(model, f'{name}_')}"
-    return f"{chosen} was chosen by held-out reports."
+    """What was chosen, and what came next; empty where nothing was, or data allow a single number of components."""
+    return str(model.posterior.attrs.get(CHOSEN, ""))
 
 
 @contextmanager
 def choosing(model: Any, X: Any) -> Iterator[None]:
     """Choose the number of components where it is "auto"; what fails inside leaves everything as it was."""
     before = dict(vars(model))
-    for name in ["selection_"] + ([] if model._sized_by is None else [f"{model._sized_by[0]}_"]):
+    own = [] if model._sized_by is None else [f"{model._sized_by[0]}_"]
+    for name in ["selection_", "likelihood_", *own]:
         vars(model).pop(name, None)
     try:
         if is_auto(model):
-            choose_size(model, X)
+            choose(model, X)
         yield
     except BaseException:
         vars(model).clear()
@@ -76,8 +82,8 @@ def choosing(model: Any, X: Any) -> Iterator[None]:
         raise
 
 
-def choose_size(model: Any, X: Any) -> None:
-    """Set the number of components to that which predicts held-out reports best, and keep the comparison.
+def choose(model: Any, X: Any) -> None:
+    """Set the number of components, then the likelihood, that predict held-out reports best; keep the comparison.
 
     Raises:
         ValueError: data that stay on disk; data that every candidate refuses.
@@ -87,21 +93,64 @@ def choose_size(model: Any, X: Any) -> None:
         raise ValueError(f"{name} must be a number for data on disk, got {AUTO!r}")
     observed = model._observed(X)
     numbers = sorted({max(n, model._least_size()) for n in candidates(observed.mode_shape)})
-    chosen = numbers[0]
-    if len(numbers) > 1 and math.prod(observed.mode_shape) - observed.n_masked >= FOLDS:
-        models = [clone(model).set_params(**{name: n}) for n in numbers]
-        seed = np.random.SeedSequence(model.seed_, spawn_key=(CHOICE_STREAM,)).generate_state(1, np.uint64)
-        with said_if_interrupted(name):
-            model.selection_ = compare_quickly(
-                observed,
-                models,
-                (FOLDS, FOLDS_SCORED),
-                int(seed[0] >> 1),
-                model._n_threads(observed),
-                model.progress,
-            )
-        chosen = numbers[model.selection_.names.index(model.selection_.best)]
-    setattr(model, f"{name}_", chosen)
+    if len(numbers) == 1 or math.prod(observed.mode_shape) - observed.n_masked < FOLDS:
+        setattr(model, f"{name}_", numbers[0])
+        return
+    seed = np.random.SeedSequence(model.seed_, spawn_key=(CHOICE_STREAM,)).generate_state(1, np.uint64)
+
+    def compared(options: dict[str, dict[str, Any]]) -> Comparison:
+        models = {label: clone(model).set_params(**each) for label, each in options.items()}
+        return compare_quickly(
+            observed,
+            models,
+            (FOLDS, FOLDS_SCORED),
+            int(seed[0] >> 1),
+            model._n_threads(observed),
+            model.progress,
+        )
+
+    with said_if_interrupted(name):
+        sizes = {f"{name}={n}": {name: n} for n in numbers}
+        found = compared(sizes)
+        best = sizes[found.best]
+        spreads = {f"{found.best}, {label}": best | own for label, own in other_likelihoods(model).items()}
+        if spreads:  # of the best number alone, by the same folds and seeds
+            found = found.beside(compared(spreads))
+            found = replace(found, differs=tuple((sizes | spreads)[each] for each in found.names))
+            best = (sizes | spreads)[found.best]
+    setattr(model, f"{name}_", best[name])
+    model.likelihood_ = {key: best[key] for key in ("likelihood", "dispersion") if key in best}
+    model.selection_ = found
+
+
+def other_likelihoods(model: Any) -> dict[str, dict[str, str]]:
+    """What else to try where neither likelihood nor dispersion is given, by name.
+
+    A dispersion by row is left out where new rows may come (``transform``), which would have none.
+    """
+    usual = model._likelihood()
+    if (
+        model.likelihood is not None
+        or model.dispersion is not None
+        or not isinstance(usual, NegativeBinomial)
+    ):
+        return {}
+    found: dict[str, dict[str, str]] = {"Poisson": {"likelihood": POISSON.name}}
+    if usual.dispersion == "column":
+        found["one dispersion"] = {"dispersion": "global"}
+        if not model._rows_are_new_data:
+            found["dispersion by row"] = {"dispersion": "row"}
+    return found
+
+
+def said_of(found: Comparison) -> str:
+    """What was chosen, and what came next."""
+    table = found.table.sort_values("difference", ascending=False, kind="stable")
+    said = f"{found.best} was chosen by held-out reports"
+    if len(table) < 2 or not np.isfinite(table["difference"].iloc[1]):
+        return f"{said}."
+    second = table.iloc[1]
+    return f"{said}; {second['model']} came next, {-second['difference']:.2g} lower per 1,000 cells."
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from countveil.data.date_labels import (
 )
 from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator, Given
-from countveil.fit.choosing import own_size, size_of
+from countveil.fit.choosing import own_choice, size_of
 from countveil.fit.component_tables import Chain, component_counts, mixture, shares_of, tails
 from countveil.fit.forecast_checks import ForecastCheck, compared, fitted_quietly
 from countveil.fit.forecasts import Forecast, check_parameters, middle_of_step, simulated
@@ -431,7 +431,7 @@ class DynamicModel(FactorizationEstimator):
         axis = list(self._reader.axes).index(time)
         if n_seasons is not None and len(names) - steps < n_seasons and self.season is None:
             n_seasons = None
-        again = clone(self).set_params(**own_size(self), season=self.season_, seed=self.seed_, start="auto")
+        again = clone(self).set_params(**own_choice(self), season=self.season_, seed=self.seed_, start="auto")
         rng = np.random.default_rng([self.seed_, steps])
 
         def forecast(known: Observations, step: int) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ import xarray as xr
 
 from countveil.common import fit_files
 from countveil.common.files import make_room, replacing
-from countveil.fit.choosing import choice_in_words, keep_size
+from countveil.fit.choosing import choice_in_words, keep_choice
 from countveil.fit.merging import check_merged_kept
 from countveil.fit.naming import check_names_kept
 from countveil.fit.predicting import mask_of
@@ -223,7 +223,7 @@ def from_tree(kind: type[F], tree: xr.DataTree) -> F:
     model = json.loads(facts["model"])
     fit.model_ = fit._restored(tree, model_of(model))
     check_digests(model, fit.model_)
-    keep_size(fit, fit.model_)
+    keep_choice(fit, fit.model_)
     check_file(fit, tree)
     fit._adopt(tree)
     return fit

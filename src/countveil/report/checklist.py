@@ -12,7 +12,7 @@ from countveil import __version__
 from countveil.data.mechanism_checks import MechanismState
 from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator
-from countveil.fit.choosing import CHOSEN, choice_in_words, own_size
+from countveil.fit.choosing import CHOSEN, choice_in_words, size_of
 from countveil.fit.merging import merged_in_words
 from countveil.fit.totals import totals_of
 from countveil.fit.weighting import weights_in_words
@@ -368,7 +368,7 @@ def sensitivity_items(fit: FactorizationEstimator, files: Files) -> Rows:
     """Whether results depend on the number of components, and on the priors."""
     kind = type(fit).__name__
     fitted, option = COMMANDS.get(kind, ("", ""))
-    number = 0 if fit._sized_by is None else int(next(iter(own_size(fit).values())))
+    number = 0 if fit._sized_by is None else size_of(fit)
     numbers = sorted({max(1, number // 2), number, 2 * number})
     listed = ",".join(map(str, numbers))
     compare = f"countveil compare {files.release} {option} {listed} --seed 1" if option else ""

@@ -10,7 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from countveil.data.observations import NaiveCounts, Observations
 from countveil.fit.base import FactorizationEstimator, check_whole
-from countveil.fit.choosing import own_size
+from countveil.fit.choosing import own_choice
 from countveil.inference.diagnostics import FitWarning
 from countveil.models.layout import Part
 from countveil.privacy import Release
@@ -60,7 +60,7 @@ def naive_fit(fit: FactorizationEstimator, release: Release) -> FactorizationEst
     kind = str(fit.posterior.attrs["observations"])
     if kind != "private":
         raise ValueError(f"the naive comparison needs a fit of private counts, got {kind} counts")
-    other: FactorizationEstimator = clone(fit).set_params(seed=fit.seed_, progress=False, **own_size(fit))
+    other: FactorizationEstimator = clone(fit).set_params(seed=fit.seed_, progress=False, **own_choice(fit))
     with warnings.catch_warnings():
         for category in (ConvergenceWarning, FitWarning):
             warnings.simplefilter("ignore", category)

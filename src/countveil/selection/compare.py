@@ -4,7 +4,7 @@ import os
 import secrets
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -195,7 +195,7 @@ def compare(
 
 def compare_quickly(
     data: Any,
-    models: list[Model],
+    models: Mapping[str, Model],
     folds: tuple[int, int],
     seed: int,
     threads: int,

@@ -1,7 +1,7 @@
 """The result of a comparison: a table of scores, paired differences with standard errors, and a verdict in words."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -103,6 +103,17 @@ class Comparison:
         weights = np.zeros(len(self.names))
         weights[scored] = stacking_weights(self.scores[scored].T)
         return pd.Series(weights, index=list(self.names), name="weight")
+
+    def beside(self, other: "Comparison") -> "Comparison":
+        """The models of both, of the same cells of the same folds."""
+        return replace(
+            self,
+            names=self.names + other.names,
+            scores=np.concatenate([self.scores, other.scores]),
+            seconds=np.concatenate([self.seconds, other.seconds]),
+            differs=self.differs + other.differs,
+            failures={**self.failures, **other.failures},
+        )
 
     def plot(self, *, ax: Any = None) -> Any:
         """Differences from the best model, with bars of two standard errors; returns the axes.
