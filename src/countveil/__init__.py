@@ -37,6 +37,7 @@ _HOME_OF = {
     "TensorModel": "countveil.fit",
     "DynamicModel": "countveil.fit",
     "PoissonFactorization": "countveil.fit",
+    "load": "countveil.fit",
     "Gibbs": "countveil.inference.methods",
     "AugmentedGibbs": "countveil.inference.methods",
     "CAVI": "countveil.inference.methods",

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import countveil as cv
+from countveil.fit import load
 from countveil.fit.naming import leading
-from countveil.report import load_fit
 from tests.commands import fails, run
 
 
@@ -29,7 +29,7 @@ def test_names_of_a_file_are_kept_in_the_file_of_the_fit(fit, tmp_path):
     (tmp_path / "names.json").write_text(json.dumps(names))
     said = run("relabel", "fit.nc", "names.json").stdout
     assert "topic 1: trade" in said
-    found = load_fit("fit.nc")
+    found = load("fit.nc")
     assert found._reader.names_of() == {1: "trade"}
     pd.testing.assert_frame_equal(found.topics().drop(columns="name"), fit.topics())
     names["topic"]["1"] |= {"leading": "x, y, z", "name": "war"}
@@ -37,4 +37,4 @@ def test_names_of_a_file_are_kept_in_the_file_of_the_fit(fit, tmp_path):
     assert "names must be of this fit, got topic '1' led by 'x, y, z'" in fails(
         "relabel", "fit.nc", "other.json"
     )
-    assert load_fit("fit.nc")._reader.names_of() == {1: "trade"}
+    assert load("fit.nc")._reader.names_of() == {1: "trade"}

@@ -15,8 +15,8 @@ import xarray as xr
 import countveil as cv
 from countveil.common import fit_files
 from countveil.common.fit_files import Checked
+from countveil.fit import load
 from countveil.privacy import _archive
-from countveil.report import load_fit
 from tests import hostile
 
 
@@ -37,7 +37,7 @@ def victim(tmp_path, valid):
 @pytest.mark.usefixtures("checked_apart")
 def test_a_whole_fit_passes_and_says_its_model(valid):
     assert fit_files.check(valid) == "TopicModel"
-    assert load_fit(valid).n_topics == 3
+    assert load(valid).n_topics == 3
 
 
 @pytest.mark.long
@@ -70,7 +70,7 @@ def test_the_state_of_a_stream_is_sealed_too(tmp_path):
         model.partial_fit(cv.privatize(counts, cv.PrivacyLevel(1, 1))).save(tmp_path / "fit.nc")
     with h5py.File(tmp_path / "fit.nc") as file:
         offset = file["stream/phi_shapes"].id.get_offset()
-    assert load_fit(tmp_path / "fit.nc").n_topics == 2
+    assert load(tmp_path / "fit.nc").n_topics == 2
     content = bytearray((tmp_path / "fit.nc").read_bytes())
     content[offset] ^= 1
     (tmp_path / "bad.nc").write_bytes(content)
@@ -104,7 +104,7 @@ def test_a_hostile_fit_is_refused_in_one_line_before_it_is_read(name, valid, vic
 
 @pytest.mark.long
 @pytest.mark.usefixtures("checked_apart")
-@pytest.mark.parametrize("read", [fit_files.check, load_fit])
+@pytest.mark.parametrize("read", [fit_files.check, load])
 def test_every_reader_refuses_a_hostile_fit(read, valid, victim, tmp_path, monkeypatch):
     change, said = hostile.changes(victim)["external storage"]
     path = hostile.changed(valid, tmp_path / "bad.nc", change)

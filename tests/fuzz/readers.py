@@ -283,11 +283,11 @@ def read_fit(path: Path) -> None:
     import warnings
 
     from countveil.common import fit_files
-    from countveil.report import load_fit
+    from countveil.fit import load
 
     # a process for each would take half a second
     fit_files._inspected = lambda _, path: fit_files.inspect(path)
-    found = load_fit(path)
+    found = load(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         found.diagnostics()
@@ -301,10 +301,10 @@ def read_fit(path: Path) -> None:
 def read_broken_fit(path: Path) -> None:
     """Load it, checked in a process of its own."""
     from countveil.common import fit_files
-    from countveil.report import load_fit
+    from countveil.fit import load
 
     fit_files.LEAST_SECONDS = 5.0
-    load_fit(path)
+    load(path)
 
 
 def tables() -> dict[str, bytes]:

@@ -2,8 +2,9 @@ import numpy as np
 import pytest
 
 import countveil as cv
+from countveil.fit import load
 from countveil.privacy._text import plain
-from countveil.report import check, load_fit, naive, render
+from countveil.report import check, naive, render
 from countveil.report.loading import observed
 from countveil.report.naive import compare, naive_fit, overlaps, strongest
 from countveil.report.sections import cards
@@ -122,7 +123,7 @@ def test_a_model_whose_components_cannot_be_listed_is_compared_by_its_totals(rel
 
 def test_a_fit_from_a_file_is_compared_too(topic_fit, release, compared, tmp_path):
     topic_fit.save(tmp_path / "fit.nc")
-    text = read(render(load_fit(tmp_path / "fit.nc"), release, naive=True)).text
+    text = read(render(load(tmp_path / "fit.nc"), release, naive=True)).text
     assert text == compared.text
 
 

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 
 import countveil as cv
+from countveil.fit import load
 from countveil.fit.parts import Parts
 from countveil.fit.reading import FitReader
 from countveil.inference.diagnostics import Share, State, diagnose_optimiser
 from countveil.privacy._text import plain
-from countveil.report import load_fit, render, write_report
+from countveil.report import render, write_report
 from countveil.report.page import (
     LONGEST_VALUE,
     diagnostic_rows,
@@ -298,7 +299,7 @@ def test_the_same_fit_gives_the_same_page(topic_fit, release, pages, tmp_path):
     write_report(topic_fit, tmp_path / "page.html", release, members=len(WORDS))
     assert (tmp_path / "page.html").read_text(encoding="utf-8") == pages["topics"]
     topic_fit.save(tmp_path / "fit.nc")
-    write_report(load_fit(tmp_path / "fit.nc"), tmp_path / "again.html", release, members=len(WORDS))
+    write_report(load(tmp_path / "fit.nc"), tmp_path / "again.html", release, members=len(WORDS))
     again = (tmp_path / "again.html").read_text(encoding="utf-8")
     assert read(again).text == read(pages["topics"]).text
 
@@ -420,10 +421,10 @@ def test_another_release_is_refused(topic_fit, tensor_fit, release):
 
 def test_files_that_are_no_fits_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="no fit at"):
-        load_fit(tmp_path / "none.nc")
+        load(tmp_path / "none.nc")
     (tmp_path / "text.nc").write_text("hello")
     with pytest.raises(ValueError, match="is not a fit saved by countveil"):
-        load_fit(tmp_path / "text.nc")
+        load(tmp_path / "text.nc")
 
 
 def test_without_jinja_the_error_says_what_to_install(topic_fit, monkeypatch):

@@ -7,8 +7,9 @@ import pandas as pd
 import pytest
 
 import countveil as cv
+from countveil.fit import load
 from countveil.inference.matching import keep_weights
-from countveil.report import load_fit, render
+from countveil.report import render
 from countveil.report.sections import block_table, kinds, percent
 from tests.chronicle import Chronicle
 from tests.report.conftest import QUICK, release_of
@@ -45,7 +46,7 @@ def test_a_model_that_the_page_does_not_know_is_shown_by_its_own_words(chronicle
         said = f"{percent(row.prevalence)} ({percent(row.lower)} to {percent(row.upper)})"
         assert f"Story {row.story} {said}" in page.text
     chronicle.save(tmp_path / "fit.nc")
-    found = load_fit(tmp_path / "fit.nc")
+    found = load(tmp_path / "fit.nc")
     assert type(found) is Chronicle
     assert read(render(found)).text == page.text
 

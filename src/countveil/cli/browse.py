@@ -59,11 +59,11 @@ def browse(
 
     for path in filter(None, (fit, other)):
         fit_files.check(path)  # before the models are imported
-    from countveil.report import load_fit
+    from countveil.fit import load
     from countveil.report.browse import write_browser
 
-    found = load_fit(fit)
-    second = None if other is None else load_fit(other)
+    found = load(fit)
+    second = None if other is None else load(other)
     names = (fit.stem, "") if other is None else distinct_names(fit, other)
     write_browser(found, output, second, members=members, rows=rows, title=title, names=names)
     say(f"Wrote {output}: {output.stat().st_size / 1000:.0f} kB.")

@@ -52,9 +52,10 @@ def report(
     from countveil.common import fit_files
 
     fit_files.check(fit)  # before the models are imported
-    from countveil.report import load_fit, write_report
+    from countveil.fit import load
+    from countveil.report import write_report
 
-    found = load_fit(fit)
+    found = load(fit)
     if forecast and not hasattr(found, "forecast"):
         raise ValueError(
             f"forecast must be 0 for a {type(found).__name__}, which has no time steps, got {forecast}"

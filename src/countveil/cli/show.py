@@ -62,9 +62,9 @@ def loaded(path: Path) -> "FactorizationEstimator":
     from countveil.common import fit_files
 
     fit_files.check(path)
-    from countveil.report import load_fit
+    from countveil.fit import load
 
-    return load_fit(path)
+    return load(path)
 
 
 def print_documents(found: Any, n: int) -> None:

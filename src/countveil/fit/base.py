@@ -16,6 +16,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from countveil import __version__
+from countveil.common import fit_files
 from countveil.common.parameters import check_positive, check_rules, declared
 from countveil.data.covariates import Covariates, in_rows_of
 from countveil.data.dates import Dates
@@ -541,6 +542,20 @@ def model_called(name: str) -> type[FactorizationEstimator] | None:
             return kind
         waiting += kind.__subclasses__()
     return None
+
+
+def load(path: str | os.PathLike[str]) -> FactorizationEstimator:
+    """A fit written by ``save``, whichever model it is of.
+
+    Raises:
+        FileNotFoundError: no such file.
+        ValueError: not a fit of countveil, or one that was changed.
+    """
+    kind = fit_files.check(path)
+    model = model_called(kind)
+    if model is None:
+        raise ValueError(f"{path} is not a fit saved by countveil: no model is called {kind!r:.40}")
+    return model.load(path)
 
 
 def check_whole(model: FactorizationEstimator) -> None:

@@ -1,15 +1,13 @@
-"""A fit of any kind from its file, and the reports that it was made of."""
+"""The reports that a fit was made of, as it sees them."""
 
-import os
 from typing import TypeVar
 
 import numpy as np
 
-from countveil.common import fit_files
 from countveil.data.joining import by_wave
 from countveil.data.observations import Observations
 from countveil.data.reports import Reports, observations_of
-from countveil.fit.base import FactorizationEstimator, model_called
+from countveil.fit.base import FactorizationEstimator
 from countveil.fit.dynamics import DynamicModel
 from countveil.fit.parameters import check_labels_of_fit
 from countveil.inference.kept import digest_of, reports_kept
@@ -19,20 +17,6 @@ from countveil.laws.noise.protocol import Noise
 from countveil.privacy import Release
 
 Data = TypeVar("Data", bound=Observations)
-
-
-def load_fit(path: str | os.PathLike[str]) -> FactorizationEstimator:
-    """A fit written by ``save``, whichever model it is of.
-
-    Raises:
-        FileNotFoundError: no such file.
-        ValueError: not a fit of countveil.
-    """
-    kind = fit_files.check(path)
-    model = model_called(kind)
-    if model is None:
-        raise ValueError(f"{path} is not a fit saved by countveil: no model is called {kind!r:.40}")
-    return model.load(path)
 
 
 def stating(release: Release | Observations | None) -> tuple[Release, ...]:

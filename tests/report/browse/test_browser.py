@@ -12,8 +12,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 import countveil as cv
+from countveil.fit import load
 from countveil.fit.naming import relabel_from
-from countveil.report import load_fit
 from countveil.report.browse import render
 from tests.report.browse.conftest import FORMULA, PEOPLE, data_of, title_of
 from tests.report.conftest import LONG, NASTY, QUICK
@@ -301,6 +301,6 @@ def test_names_given_on_the_page_are_those_of_the_fit_from_then_on(fit, tmp_path
         path = tmp_path / "down" / "names.json"
         b.until(driver, lambda: path.is_file() and path.stat().st_size)
         assert driver.get_log("browser") == []
-    named = load_fit(tmp_path / "fit.nc")
+    named = load(tmp_path / "fit.nc")
     relabel_from(named, path)
     assert named._reader.names_of() == {0: "trade", 1: '=cmd|"<b>x', 2: "war"}
