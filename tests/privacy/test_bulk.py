@@ -101,12 +101,12 @@ def other_names():
         (
             other_columns(),
             ValueError,
-            "counts must have the columns of the first part, got other columns in part 1",
+            r"columns of the first part, in the same order, got shape \(4,\) after the rows and not \(5,\) in part 1",
         ),
         (
             other_names(),
             ValueError,
-            "counts must have the columns of the first part, got other columns in part 1",
+            "columns of the first part, in the same order, got 'f' and not 'e' along axis 1 in part 1",
         ),
         (iter([]), ValueError, "counts must have at least one part, got none"),
         (iter([COUNTS, -COUNTS]), ValueError, "counts must be non-negative whole numbers, got a negative"),

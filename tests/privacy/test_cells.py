@@ -74,22 +74,42 @@ def numpy_or_not(request, monkeypatch):
 @pytest.mark.parametrize(
     ("mechanism", "mask", "rule"),
     [
-        (BY_COLUMN, [[True, False, False], [False] * 3], "reports must be 0 where they are masked"),
+        (
+            BY_COLUMN,
+            [[True, False, False], [False] * 3],
+            r"reports must be 0 where they are masked, got nan at index \(0, 0\)",
+        ),
         (BY_COLUMN, [[False] * 3], "mask must be booleans of shape"),
-        (BY_COLUMN, [[False] * 3, [False] * 2], "mask must be booleans of shape"),
-        (BY_COLUMN, [[0] * 3, [0] * 3], "mask must be booleans of shape"),
-        (BY_COLUMN, True, "mask must be booleans of shape"),
+        (
+            BY_COLUMN,
+            [[False] * 3, [False] * 2],
+            r"mask must be booleans of shape \(2, 3\), got \[\[False, False, False\]",
+        ),
+        (
+            BY_COLUMN,
+            [[0] * 3, [0] * 3],
+            r"mask must be booleans of shape \(2, 3\), got (int64 of shape \(2, 3\)|\[\[0, 0, 0\])",
+        ),
+        (BY_COLUMN, True, r"mask must be booleans of shape \(2, 3\), got (bool of shape \(\)|True)"),
         (BY_COLUMN, [[True] * 3] * 2, "mask must leave a report"),
         (ByCell(KNOWN, (0, 1, 2), (3, 1)), None, "broadcasts to"),
         (ByCell(KNOWN, (0, 1, 2), (3,)), None, "broadcasts to"),
         (ByCell(KNOWN, (0, 1), (1, 3)), None, "must be 3, one for each"),
-        (ByCell(KNOWN, (0, 2, 1), (1, 3)), None, "in order of first use"),
+        (ByCell(KNOWN, (0, 2, 1), (1, 3)), None, r"in order of first use, .* got \[0, 2, 1\]"),
         (ByCell(KNOWN, (0, 1, 1), (1, 3)), None, "in order of first use"),
         (ByCell(KNOWN, (0, 1, -1), (1, 3)), None, "in order of first use"),
-        (ByCell(KNOWN, (0, 1, 0.5), (1, 3)), None, "must be numbered"),
-        (ByCell(KNOWN[:1], (0, 0, 0), (1, 3)), None, "two different ones or more"),
-        (ByCell((*KNOWN[:2], KNOWN[0]), (0, 1, 2), (1, 3)), None, "two different ones or more"),
-        (ByCell((*KNOWN[:2], 3), (0, 1, 2), (1, 3)), None, "two different ones or more"),
+        (
+            ByCell(KNOWN, (0, 1, 0.5), (1, 3)),
+            None,
+            "must be numbered by whole numbers, got (float64|0.5 in entry 2)",
+        ),
+        (ByCell(KNOWN[:1], (0, 0, 0), (1, 3)), None, "two or more different mechanisms, got 1"),
+        (
+            ByCell((*KNOWN[:2], KNOWN[0]), (0, 1, 2), (1, 3)),
+            None,
+            "different mechanisms, got Suppression.* twice",
+        ),
+        (ByCell((*KNOWN[:2], 3), (0, 1, 2), (1, 3)), None, "different mechanisms, got 3 in entry 2"),
         (ByCell(KNOWN[1:], (0, 1, 1), (1, 3)), None, "must not be missing, because Laplace"),
         (ByCell(KNOWN[::2], (0, 1, 1), (1, 3)), None, "whole numbers with random rounding"),
     ],
@@ -134,24 +154,24 @@ def member(name, *values):
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        (put(format_version=3), "describe itself with the keys"),
-        (put(masked=2), "another size"),
-        (put(masked=0), "have some but not all"),
-        (put(masked=6), "have some but not all"),
+        (put(format_version=3), "got an unknown 'masked'"),
+        (put(masked=2), "masked_cells of shape (2,) in 132 or 136 or 144 bytes, got 130 bytes"),
+        (put(masked=0), "some but not all of 6, got 0"),
+        (put(masked=6), "some but not all of 6, got 6"),
         (put(masked=True), "masked of type int"),
-        (put(masked=-1), "have some but not all"),
+        (put(masked=-1), "some but not all of 6, got -1"),
         (put(mechanism_shape=[1, 3]), "must hold arrays as described"),
-        (put(mechanism_shape=[6, 1]), "broadcast to its shape"),
+        (put(mechanism_shape=[6, 1]), "broadcast to its shape, [2, 3], got [6, 1]"),
         (put(mechanism_shape=[2.0, 3]), "broadcast to its shape"),
         (put(mechanism_shape=[2]), "broadcast to its shape"),
         (put(mechanism_shape=6), "mechanism_shape of type list"),
-        (put(mechanism_per_row=True), "or by row"),
-        (member("masked_cells", 6), "numbered from 0 to 5"),
+        (put(mechanism_per_row=True), "by cell or by row, got both"),
+        (member("masked_cells", 6), "numbered from 0 to 5, rising, got [6]"),
         (member("masked_cells", -1), "numbered from 0 to 5"),
-        (member("masked_cells", 1), "reports must be 0 where they are masked"),
+        (member("masked_cells", 1), "reports must be 0 where they are masked, got 12.5 at index (0, 1)"),
         (member("mechanism_of_cell", 0, 1, 1, 0, 1, 3), "in order of first use"),
         (member("mechanism_of_cell", 0, 2, 1, 0, 1, 2), "in order of first use"),
-        (member("mechanism_of_cell", 0, 0, 1, 0, 1, 2), "fraction"),
+        (member("mechanism_of_cell", 0, 0, 1, 0, 1, 2), "whole numbers with suppression, got 12.5"),
         (
             lambda meta, members: [
                 meta.pop("masked"),
@@ -180,5 +200,5 @@ def test_masked_cells_rise(tmp_path):
     for cells in ([1, 0], [1, 1]):
         members["masked_cells.npy"] = _npy.encode(cells, (2,))
         _archive.write(tmp_path / "a.npz", members)
-        with pytest.raises(ReleaseError, match="rising"):
+        with pytest.raises(ReleaseError, match=rf"rising, got \[1, {cells[1]}\]"):
             Release.load(tmp_path / "a.npz")

@@ -107,8 +107,8 @@ def test_a_release_keeps_them_in_its_file_and_says_that_nothing_protects_them(tm
 @pytest.mark.parametrize(
     ("covariates", "rule"),
     [
-        (((PARTY,), (("D",),)), "in 2 rows"),
-        (((PARTY,), (("D", "1"), ("R", "1"))), "value of each of 1"),
+        (((PARTY,), (("D",),)), "in 2 rows, got 1 rows"),
+        (((PARTY,), (("D", "1"), ("R", "1"))), "value of each of 1 in every row, got 2 in row 0"),
         (((), ((), ())), "must number 1 to 32, got 0"),
         (((PARTY,), (("D",), ("X",))), "covariate party must be one of D, R, got 'X'"),
         (((PARTY, PARTY), (("D", "D"), ("R", "R"))), "must differ from those before"),
@@ -117,8 +117,8 @@ def test_a_release_keeps_them_in_its_file_and_says_that_nothing_protects_them(tm
         (((Covariate("p", ("D",)),), (("D",), ("D",))), "must number 2 to 1000"),
         (((Covariate("p", (), "2", "1"),), (("1",), ("2",))), "must be above the lowest"),
         (((Covariate("p", ("D", "R"), "2"),), (("D",), ("D",))), "lowest must be a known field"),
-        ((("party",), (("D",), ("D",))), "must each be a Covariate"),
-        (((AGE,), ((42,), (43,))), "values that are text"),
+        ((("party",), (("D",), ("D",))), "must each be a Covariate, got 'party' in entry 0"),
+        (((AGE,), ((42,), (43,))), "values that are text, .* got 42 in entry 0 of row 0"),
         (((AGE,), ((["42"],), ("43",))), "values that are text"),
         ((tuple(Covariate(f"x{n}") for n in range(33)), (("1",) * 33,) * 2), "number 1 to 32, got 33"),
     ],
@@ -129,27 +129,31 @@ def test_covariates_that_do_not_fit_are_refused(covariates, rule):
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("wrong", "got"),
     [
-        [],
-        [7],
-        [{"name": f"x{n}", "kind": "number", "of_row": ["1", "2"]} for n in range(33)],
-        [{"name": "p", "kind": "number"}],
-        [{"name": "p", "kind": "word", "of_row": ["1", "2"]}],
-        [{"name": "p", "kind": "number", "of_row": [1, 2]}],
-        [{"name": "p", "kind": "number", "of_row": ["1"]}],
-        [{"name": "p", "kind": "number", "values": ["1", "2"], "of_row": ["1", "2"]}],
-        [{"name": "p", "kind": "category", "values": ["a", "a"], "of_row": ["a", "a"]}],
-        [
-            {"name": "p", "kind": "number", "of_row": ["1", "2"]},
-            {"name": "q", "kind": "number", "of_row": []},
-        ],
+        ([], "0"),
+        ([7], "a whole number"),
+        ([{"name": f"x{n}", "kind": "number", "of_row": ["1", "2"]} for n in range(33)], "33"),
+        ([{"name": "p", "kind": "number"}], "no such field"),
+        ([{"name": "p", "kind": "word", "of_row": ["1", "2"]}], "'word'"),
+        ([{"name": "p", "kind": "number", "of_row": [1, 2]}], "1 in entry 0 of p"),
+        ([{"name": "p", "kind": "number", "of_row": ["1"]}], "1 rows"),
+        ([{"name": "p", "kind": "number", "values": ["1", "2"], "of_row": ["1", "2"]}], None),
+        ([{"name": "p", "kind": "category", "values": ["a", "a"], "of_row": ["a", "a"]}], "'a' again"),
+        (
+            [
+                {"name": "p", "kind": "number", "of_row": ["1", "2"]},
+                {"name": "q", "kind": "number", "of_row": []},
+            ],
+            "2 of p and 0 of q",
+        ),
     ],
 )
-def test_a_description_that_says_something_else_is_refused(tmp_path, monkeypatch, wrong):
+def test_a_description_that_says_something_else_is_refused(tmp_path, monkeypatch, wrong, got):
     from countveil.privacy import _covariates
 
     monkeypatch.setattr(_covariates, "encoded", lambda stated: json.loads(json.dumps(wrong)))
     made().save(tmp_path / "r.npz")
-    with pytest.raises(ReleaseError, match=r"r\.npz must hold .*(covariates|a value as text)"):
+    with pytest.raises(ReleaseError, match=r"r\.npz must hold .*(covariates|a value as text)") as refused:
         Release.load(tmp_path / "r.npz")
+    assert got is None or str(refused.value).endswith(f"got {got}")

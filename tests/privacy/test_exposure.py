@@ -78,8 +78,8 @@ def test_everything_else_may_go_with_exposures(tmp_path):
             r"exposure must have a shape that broadcasts to \(2, 3\), got \(3, 2\)",
         ),
         (ReleasedExposure(CELLS[:3], (2, 3)), "exposure must be 6 numbers, one for each of"),
-        (ReleasedExposure((1.0, 0.0), (2, 1)), "exposure must be positive and finite"),
-        (ReleasedExposure((1.0, np.nan), (2, 1)), "exposure must be positive and finite"),
+        (ReleasedExposure((1.0, 0.0), (2, 1)), "exposure must be positive and finite, got 0.0 in entry 1"),
+        (ReleasedExposure((1.0, np.nan), (2, 1)), "exposure must be positive and finite, got nan in entry 1"),
         (ReleasedExposure((1.0, np.inf), (2, 1)), "exposure must be positive and finite"),
     ],
 )
@@ -98,7 +98,7 @@ def test_without_numpy_exposures_are_a_tuple(monkeypatch):
 
 def test_only_imported_tables_have_them():
     given = ReleasedExposure(CELLS, (2, 3))
-    with pytest.raises(ReleaseError, match="exposure must be beside imported reports"):
+    with pytest.raises(ReleaseError, match="exposure must come with imported reports"):
         _exposure.checked(given, (2, 3), None, False)
     with pytest.raises(ReleaseError, match="cannot have an exposure"):
         _exposure.checked(given, (2, 3), "a test", True)
@@ -108,6 +108,6 @@ def test_a_file_with_another_shape_of_exposures_is_refused(tmp_path, monkeypatch
     release(ReleasedExposure(CELLS, (2, 3))).save(tmp_path / "a.npz")
     monkeypatch.setattr(_exposure, "fits", lambda own, shape: False)
     with pytest.raises(
-        ReleaseError, match="must have an exposure whose shape broadcasts to that of its reports"
+        ReleaseError, match=r"must have an exposure whose shape broadcasts to \[2, 3\], .* got \[2, 3\]"
     ):
         read(Reader(tmp_path / "a.npz"))

@@ -236,7 +236,10 @@ def at(**values):
         (put(format="zip"), "format 'countveil-release', got 'zip'"),
         (put(format_version=4), "must say something by cell to have format_version 4, got nothing"),
         (put(format_version=5), "must state a family of totals or more, got none"),
-        (put(format_version=6), "must have an exposure whose shape broadcasts to that of its reports"),
+        (
+            put(format_version=6),
+            "must have an exposure whose shape broadcasts to [2, 3], that of its reports, got none",
+        ),
         (put(format_version=7), "a format_version from 1 to 6, got 7"),
         (put(format_version=0), "a format_version from 1 to 6, got 0"),
         (put(format_version=True), "a format_version from 1 to 6, got True"),
@@ -255,26 +258,33 @@ def at(**values):
             "a valid release: mechanism must state its epsilon and precision",
         ),
         (stated(parameters={"epsilon": "1", "precision": str(2**41)}), "rate of at least 2**-40, got 4.5"),
-        (put(extra=1), "the keys"),
-        (lambda meta: meta.pop("simulated"), "the keys"),
+        (put(extra=1), "got an unknown 'extra'"),
+        (lambda meta: meta.pop("simulated"), "got no 'simulated'"),
         (put(simulated=0), "simulated of type bool, got int"),
         (put(truncated=None), "truncated of type bool"),
-        (put(truncated=False), "two axes, and truncated or imported reports, to be sparse"),
+        (
+            put(truncated=False),
+            "truncated or imported reports to be sparse, got signed reports without a source",
+        ),
         (put(layout="coo"), "a layout among"),
         (put(layout="dense"), "as many"),
-        (put(shape=[2, 0]), "a shape of 1 to 32 positive lengths"),
+        (put(shape=[2, 0]), "a shape of 1 to 32 positive lengths, got [2, 0]"),
         (put(shape=[2, 3.0]), "a shape of 1 to 32 positive lengths"),
-        (put(shape=[]), "a shape of 1 to 32 positive lengths"),
+        (put(shape=[]), "a shape of 1 to 32 positive lengths, got []"),
         (put(shape=[2, -3]), "a shape of 1 to 32 positive lengths"),
         (put(shape=[10**15, 3]), "indptr of shape"),
         (put(shape=[3, 3]), "of shape"),
-        (put(shape=[2, 2]), "sorted columns within 2"),
+        (put(shape=[2, 2]), "sorted columns within 2, once in each row, got column 2 in row 1"),
+        (put(shape=[2, 3, 1]), "two axes to be sparse, got 3"),
         (put(stored=4), "data of shape"),
         (put(stored=-1), "as many reports"),
         (put(stored=7), "as many reports"),
         (put(mechanisms=[]), "one mechanism, or one for each row, got 0"),
-        (put(mechanisms=[FIRST]), "each row one of its mechanisms"),
-        (put(mechanisms=[FIRST] * 2), "each row one of its mechanisms"),
+        (
+            put(mechanisms=[FIRST]),
+            "each row one of its mechanisms, different ones in order of first use, got mechanisms [0, 1] of 1",
+        ),
+        (put(mechanisms=[FIRST] * 2), "in order of first use, got TwoSidedGeometric"),
         (put(mechanisms=[FIRST, 2]), "a name, a version and parameters, got 'int'"),
         (stated(parameters={"epsilon": "1"}), "epsilon and precision, or alpha, got ['epsilon']"),
         (at(epsilon=1), "epsilon must be a reduced fraction in text, such as 1 or 1/10, got 1"),
@@ -287,11 +297,11 @@ def at(**values):
         (put(mechanism_per_row=False), "one mechanism, or one for each row, got 2"),
         (put(mechanism_per_row=1), "mechanism_per_row of type bool, got int"),
         (put(labels=[None]), "labels or null for each of 2 axes"),
-        (put(labels=[None, ["x", "y", "z"]]), "schema hash"),
-        (put(labels=[None, "xyz"]), "labels of axis 1 as strings"),
+        (put(labels=[None, ["x", "y", "z"]]), "schema hash of its axes and labels, "),
+        (put(labels=[None, "xyz"]), "labels of axis 1 as strings, got 'xyz'"),
         (put(labels=[["a"], ["x", "é", "\U0001f512"]]), "labels of axis 0 must number 2"),
-        (put(labels=[[1, 2], None]), "labels of axis 0 as strings"),
-        (put(schema_hash="0" * 64), "schema hash"),
+        (put(labels=[[1, 2], None]), "labels of axis 0 as strings, got 1 in entry 0"),
+        (put(schema_hash="0" * 64), ", got '000000"),
     ],
 )
 def test_a_wrong_description_is_refused(tmp_path, change, rule):
@@ -308,35 +318,42 @@ def member(*values: int, n_bytes: int | None = None) -> bytes:
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        ({"data.npy": member(5, 0, 2)}, "store positive reports only"),
-        ({"data.npy": member(5, -7, 2)}, "store positive reports only"),
-        ({"data.npy": member(5, 7)}, "data of shape"),
+        ({"data.npy": member(5, 0, 2)}, "store positive reports only, got 0"),
+        ({"data.npy": member(5, -7, 2)}, "store positive reports only, got -7"),
+        ({"data.npy": member(5, 7)}, "data of shape (3,) in 134 or 140 or 152 bytes, got 132 bytes"),
         ({"data.npy": member(5, 7, 2, 1)}, "data of shape"),
         ({"data.npy": member(5, 7, 2, n_bytes=8).replace(b"<i8", b"<f8")}, "integers of 16 or 32 or 64 bits"),
-        ({"data.npy": member(5, 7, 2).replace(b"<i2", b"<u2")}, "integers of 16 or 32 or 64 bits"),
+        (
+            {"data.npy": member(5, 7, 2).replace(b"<i2", b"<u2")},
+            "got 134 bytes that begin with b\"{'descr': '<u2'",
+        ),
         ({"data.npy": member(5, 7, 2, n_bytes=8).replace(b"<i8", b"|O8")}, "integers of 16 or 32 or 64 bits"),
-        ({"indices.npy": member(1, 0, 3)}, "sorted columns within 3"),
-        ({"indices.npy": member(1, -1, 2)}, "sorted columns within 3"),
-        ({"indices.npy": member(1, 2, 0)}, "sorted columns within 3"),
-        ({"indices.npy": member(1, 2, 2)}, "sorted columns within 3"),
-        ({"indptr.npy": member(0, 4, 3)}, "row offsets"),
-        ({"indptr.npy": member(1, 1, 3)}, "row offsets"),
+        (
+            {"indices.npy": member(1, 0, 3)},
+            "sorted columns within 3, once in each row, got column 3 in row 1",
+        ),
+        ({"indices.npy": member(1, -1, 2)}, "got column -1 in row 1"),
+        ({"indices.npy": member(1, 2, 0)}, "got column 0 in row 1"),
+        ({"indices.npy": member(1, 2, 2)}, "got column 2 in row 1"),
+        ({"indptr.npy": member(0, 4, 3)}, "row offsets that rise from 0 to 3, got 4 and then 3 in row 1"),
+        ({"indptr.npy": member(1, 1, 3)}, "row offsets that rise from 0 to 3, got 1 to 3"),
         ({"indptr.npy": member(0, 1, 2)}, "row offsets"),
         ({"indptr.npy": member(0, -30_000, 3)}, "row offsets"),
-        ({"mechanism_of_row.npy": member(0, 2)}, "each row one of its mechanisms"),
+        ({"mechanism_of_row.npy": member(0, 2)}, "got mechanisms [0, 2] of 2"),
         ({"mechanism_of_row.npy": member(0, -1)}, "each row one of its mechanisms"),
-        ({"mechanism_of_row.npy": member(1, 0)}, "each row one of its mechanisms"),
+        ({"mechanism_of_row.npy": member(1, 0)}, "got mechanisms [1, 0] of 2"),
         ({"mechanism_of_row.npy": None}, "must hold ["),
         ({"level_of_row.npy": member(0, 1)}, "must hold ["),
         ({"indptr.npy": None}, "must hold ["),
         ({"more.npy": member(1)}, "must hold ["),
-        ({"meta.json": None}, "must hold a meta.json"),
+        ({"meta.json": None}, "must hold a meta.json of at most 268435456 bytes, got none"),
         ({"meta.json": b"\xff"}, "valid JSON"),
         ({"meta.json": b"{"}, "valid JSON"),
         ({"meta.json": b"[" * 100_000}, "valid JSON"),
         ({"meta.json": b"1" * 10_000}, "valid JSON"),
         ({"meta.json": b"NaN"}, "valid JSON"),
-        ({"meta.json": b"[]"}, "the keys"),
+        ({"meta.json": b"[]"}, "the keys format and format_version, got []"),
+        ({"meta.json": b"{}"}, "the keys format and format_version, got no 'format'"),
     ],
 )
 def test_wrong_members_are_refused(tmp_path, change, rule):
@@ -378,9 +395,10 @@ def test_two_spellings_of_one_description_are_one_too_many(tmp_path):
     small().save(tmp_path / "a.npz")
     with zipfile.ZipFile(tmp_path / "a.npz") as archive:
         meta = archive.read("meta.json")
-    for other in (meta + b" ", meta.replace(b'{"format"', b'{"simulated":true,"format"')):
+    doubled = meta.replace(b'{"format"', b'{"simulated":true,"format"')
+    for other, place in ((meta + b" ", f"b' ' at byte {len(meta)}"), (doubled, "at byte 2")):
         forge(tmp_path / "a.npz", None, {"meta.json": other})
-        with pytest.raises(ReleaseError, match="canonical JSON"):
+        with pytest.raises(ReleaseError, match=rf"canonical JSON .* got .*{place}"):
             Release.load(tmp_path / "a.npz")
 
 
@@ -390,7 +408,7 @@ def test_negative_reports_cannot_be_called_truncated(tmp_path):
         members = {name: archive.read(name) for name in archive.namelist()}
     members["meta.json"] = members["meta.json"].replace(b'"truncated":false', b'"truncated":true')
     _archive.write(tmp_path / "a.npz", members)
-    with pytest.raises(ReleaseError, match="truncated reports must not be negative"):
+    with pytest.raises(ReleaseError, match="truncated reports must not be negative, got -1"):
         Release.load(tmp_path / "a.npz")
 
 
@@ -568,7 +586,7 @@ def test_version_1_had_arrays_of_64_bits_alone(tmp_path, n_bytes):
         (put(mechanism_version=True), "mechanism_version of type int, got bool"),
         (put(mechanisms=[FIRST]), "the keys"),
         (put(levels=[]), "one mechanism, or one for each row, got 0"),
-        (put(levels=[1, 2]), "every level as epsilon and precision"),
+        (put(levels=[1, 2]), "every level as epsilon and precision, got 1 in entry 0"),
         (put(levels=[{"epsilon": "1"}] * 2), "every level as epsilon and precision"),
         (put(levels=[{"alpha": "1/2"}] * 2), "every level as epsilon and precision"),
         (put(levels=[{"epsilon": "1", "precision": "1"}] * 2), "each row one of its mechanisms"),

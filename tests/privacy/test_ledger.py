@@ -225,7 +225,9 @@ def test_a_ledger_without_its_key_is_refused(path):
     connection.execute("DELETE FROM settings WHERE name = 'secret'")
     connection.commit()
     connection.close()
-    with pytest.raises(RefusedError, match="secret must be 32 bytes"):
+    with pytest.raises(
+        RefusedError, match="secret must be 32 bytes and their hash, got no bytes: the ledger is damaged"
+    ):
         Ledger(path)
 
 
@@ -241,7 +243,10 @@ def test_values_that_none_can_be_are_refused(path, kind):
     connection.execute(f"UPDATE {change}")
     connection.commit()
     connection.close()
-    with Ledger(path) as ledger, pytest.raises(RefusedError, match="a level must be two positive fractions"):
+    with (
+        Ledger(path) as ledger,
+        pytest.raises(RefusedError, match=r"a level must be two positive fractions, got '(1/0|3)' and '"),
+    ):
         ledger.limit() if kind == "limit" else ledger.entries()
 
 

@@ -328,7 +328,10 @@ def test_what_cannot_be_is_refused_in_one_line(here, capsys, monkeypatch):
         before = (here / taken).read_bytes() if taken != "ledger" else b""
         assert f"{taken} must be a separate file" in fails(capsys, *make, "-o", taken)
         assert taken == "ledger" or (here / taken).read_bytes() == before
-    assert "must be a file in a directory that exists" in fails(capsys, *make, "-o", "nowhere/r.json")
+    assert "must be in a directory that exists, got no directory nowhere" in fails(
+        capsys, *make, "-o", "nowhere/r.json"
+    )
+    assert "must be a file, got a directory: add a file name" in fails(capsys, *make, "-o", ".")
     assert "No such file" in fails(capsys, "report", "none.json", "mail.txt")
     assert "No such file" in fails(capsys, "report", "study.json", "none.txt", "--level", "1")
     (here / "broken.json").write_text((here / "study.json").read_text().replace("learn", "spy!!"))
@@ -419,7 +422,7 @@ def test_covariates_are_said_to_be_in_the_clear_and_may_change_until_the_report_
     left = report.load(here / "r.json", planned(covariates=asked))
     assert left == before._replace(covariates=("D", "42"))  # the noise was drawn once
     said = fails(capsys, *made, "--yes", "--covariate", "party=R", "--covariate", "age=42")
-    assert "covariates must be those of the report that left, party=D, age=42, got others" in said
+    assert "covariates must be those of the report that left, party=D, age=42, got party=R, age=42" in said
     kept = (here / "r.json").read_bytes()
     alone(*made, "--yes", "--covariate", "age=42", "--covariate", "party=D")  # over the report that is there
     assert (here / "r.json").read_bytes() == kept

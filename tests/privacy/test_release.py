@@ -162,14 +162,20 @@ def test_a_notebook_is_shown_sizes_and_noise():
 @pytest.mark.parametrize(
     ("arguments", "rule"),
     [
-        ((np.array([[-1]]), LEVEL, True), "truncated reports must not be negative"),
-        (([[-1]], LEVEL, True), "truncated reports must not be negative"),
+        ((np.array([[-1]]), LEVEL, True), "truncated reports must not be negative, got -1"),
+        (([[-1]], LEVEL, True), "truncated reports must not be negative, got -1"),
         ((np.array([[0.5]]), LEVEL, False), "reports must be integers"),
         ((np.zeros((0, 1), dtype=int), LEVEL, False), "reports must be integers with at least one row"),
-        (([[1], [2, 3]], LEVEL, False), "reports must be rectangular"),
-        (([[2**63]], LEVEL, False), "reports must be 64-bit whole numbers"),
+        (
+            ([[1], [2, 3]], LEVEL, False),
+            "reports must be rectangular and not empty, got rows of 1 and of 2 entries",
+        ),
+        (
+            ([[2**63]], LEVEL, False),
+            r"reports must be 64-bit whole numbers, got 9223372036854775808 at index \(0, 0\)",
+        ),
         (([[True]], LEVEL, False), "reports must be 64-bit whole numbers"),
-        (([], LEVEL, False), "reports must be rectangular and not empty"),
+        (([], LEVEL, False), "reports must be rectangular and not empty, got an empty list"),
         (("text", LEVEL, False), "reports must be an array"),
         ((sp.csr_array(np.eye(2, dtype=int)), LEVEL, False), "sparse reports must be truncated"),
         ((sp.csr_array(-np.eye(2, dtype=int)), LEVEL, True), "sparse reports must store only positive"),
@@ -179,9 +185,18 @@ def test_a_notebook_is_shown_sizes_and_noise():
             (sp.csr_array(([1, 1], [1, 0], [0, 2]), shape=(1, 2)), LEVEL, True),
             "sparse reports must have sorted",
         ),
-        ((np.ones((2, 1), dtype=int), (LEVEL,), False), "mechanism must be one, or one for each of 2 rows"),
-        ((np.ones((1, 1), dtype=int), (0.5,), False), "mechanism must be one, or one for each of 1 rows"),
-        ((np.ones((1, 1), dtype=int), 0.5, False), "mechanism must be"),
+        (
+            (np.ones((2, 1), dtype=int), (LEVEL,), False),
+            "mechanism must be one, or one for each of 2 rows, got 1",
+        ),
+        (
+            (np.ones((1, 1), dtype=int), (0.5,), False),
+            "mechanism must be one, or one for each of 1 rows, got 0.5 in entry 0",
+        ),
+        (
+            (np.ones((1, 1), dtype=int), 0.5, False),
+            "mechanism must be one, or one for each of 1 rows, got 0.5$",
+        ),
         (
             (np.ones((1, 1), dtype=int), PrivacyLevel(1, 2**41), False),
             "mechanism must have a rate of at least",
@@ -194,12 +209,12 @@ def test_a_notebook_is_shown_sizes_and_noise():
         ((np.ones((1, 1), dtype=int), LEVEL, False, (("a", "b"), None)), "labels of axis 0 must number 1"),
         (
             (np.ones((1, 1), dtype=int), LEVEL, False, ((1,), None)),
-            "labels of axis 0 must be a tuple of strings",
+            "labels of axis 0 must be a tuple of strings, got 1 in entry 0",
         ),
         ((np.ones((1, 2), dtype=int), LEVEL, False, (None, ("a", "a"))), "labels of axis 1 must differ"),
         (
             (np.ones((1, 1), dtype=int), LEVEL, False, (("a\0",), None)),
-            "labels of axis 0 must be Unicode text",
+            r"labels of axis 0 must be Unicode text .* got 'a.x00' in entry 0",
         ),
         (
             (np.ones((1, 2), dtype=int), LEVEL, False, (None, ("a", "\ud800"))),
@@ -229,7 +244,7 @@ def made(request, monkeypatch):
     ("reports", "mechanism", "said"),
     [
         ([[NAN, 12.0]], m.Rounding(3), "must not be missing, because rounding"),
-        ([[0.5, 12.0]], m.Suppression(10), "whole numbers with suppression, got a fraction"),
+        ([[0.5, 12.0]], m.Suppression(10), "whole numbers with suppression, got 0.5"),
         ([[NAN, 12.0], [NAN, 3.0]], [m.Suppression(10), m.RandomRounding(3)], "must not be missing"),
         ([[math.inf, 1.0]], m.Gaussian(1), "reports must be"),
         ([[NAN, 1.0]], m.Gaussian(1), "must not be missing"),
@@ -311,7 +326,10 @@ def reports(*values):
         (lambda meta, _: reports(math.inf, 12, 0, 11), "must be finite"),
         (lambda meta, _: meta.update(mechanisms=[m.Rounding(3).to_json()]), "must not be missing"),
         (lambda meta, _: meta.update(truncated=True) or reports(-12, 12, 0, 11), "must not be negative"),
-        (lambda meta, _: reports(0, 12, 0, 11)[:-1], "of shape (2, 2), got another size"),
+        (
+            lambda meta, _: reports(0, 12, 0, 11)[:-1],
+            "of shape (2, 2) in 136 or 144 or 160 bytes, got 159 bytes",
+        ),
         (lambda meta, content: content.replace(b"<f8", b">f8"), "must hold arrays as described"),
         (lambda meta, content: content.replace(b"<f8", b"|O8"), "must hold arrays as described"),
     ],

@@ -31,13 +31,13 @@ def test_waves_are_kept_in_the_file(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [
-        ({"waves": (("a", "a"), (0, 0, 0, 1))}, "each another one"),
-        ({"waves": ((), ())}, "must have names"),
-        ({"waves": ((["a"], "b"), (0, 0, 0, 1))}, "must have names"),
-        ({"waves": (NAMES, (0, 1, 1))}, "each of 4 rows"),
-        ({"waves": (NAMES, (0, 1, 1, 3))}, "which of 3"),
+        ({"waves": (("a", "a"), (0, 0, 0, 1))}, "names that differ from each other, got 'a' twice"),
+        ({"waves": ((), ())}, "at least one name, .* got none"),
+        ({"waves": ((["a"], "b"), (0, 0, 0, 1))}, r"got \['a'\] in entry 0"),
+        ({"waves": (NAMES, (0, 1, 1))}, "each of 4 rows from 0 to 2, got 3 numbers"),
+        ({"waves": (NAMES, (0, 1, 1, 3))}, "each of 4 rows from 0 to 2, got 3 in entry 3"),
         ({"waves": (NAMES, (0, 1, 1, 1))}, "got two with the same label"),
-        ({"people": None}, "rows with labels"),
+        ({"people": None}, "come with row labels, .* got no row labels"),
     ],
 )
 def test_waves_that_do_not_fit_are_refused(changes, rule):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from countveil import __version__
 from countveil.privacy import _archive, _covariates, _fields, counting, report
-from countveil.privacy._text import plain
+from countveil.privacy._text import plain, shown
 from countveil.privacy.any_level import Level
 from countveil.privacy.concentrated import ConcentratedLevel
 from countveil.privacy.counting import Counted
@@ -196,8 +196,8 @@ def _obtained(
         entry = ledger.restate(entry, report.encode(made._replace(covariates=stated), study))
         made = _read(entry, study, ledger)
     if made.covariates != stated:
-        left = ", ".join(_stated(study, made))
-        raise ValueError(f"covariates must be those of the report that left, {left}, got others")
+        left, given = (", ".join(_stated(study, each)) for each in (made, made._replace(covariates=stated)))
+        raise ValueError(f"covariates must be those of the report that left, {left}, got {given}")
     return entry
 
 
@@ -231,7 +231,7 @@ def _level(options: argparse.Namespace, study: Study) -> Level:
         offered = ", ".join(
             f"{number} ({level.spelt()})" for number, level in enumerate(study.levels, start=1)
         )
-        got = "none" if not asked else _fields.shown(asked)
+        got = "none" if not asked else shown(asked)
         raise ValueError(f"level must be one that the study offers, by its number: {offered}; got {got}")
     return study.levels[place]
 
@@ -268,8 +268,10 @@ def _check_output(output: Path, options: argparse.Namespace) -> None:
     for other in (options.study, options.record, options.ledger or default_path()):
         if output.exists() and os.path.exists(other) and output.samefile(other):
             raise ValueError(f"{output} must be a separate file, got a file that this command needs")
-    if output.is_dir() or not output.parent.is_dir():
-        raise ValueError(f"{output} must be a file in a directory that exists, got something else")
+    if output.is_dir():
+        raise ValueError(f"{output} must be a file, got a directory: add a file name, such as report.json")
+    if not output.parent.is_dir():
+        raise ValueError(f"{output} must be in a directory that exists, got no directory {output.parent}")
     _archive.check_replaceable(output)
     if output.exists() and not _is_report(output):
         raise ValueError(f"{output} must be a new name or a report, got a file that is something else")

@@ -10,11 +10,12 @@ from math import prod
 from typing import Any
 
 from countveil.privacy import _npy
+from countveil.privacy._reports import index_of
+from countveil.privacy._text import first_wrong, shown
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.mechanisms import Mechanism
 
 ALL_MASKED = "mask must leave a report, got one of all cells"
-NOT_ZERO = "reports must be 0 where they are masked, got others"
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,19 +46,28 @@ def checked(given: ByCell, shape: tuple[int, ...], source: str | None) -> ByCell
         raise ReleaseError(f"mechanisms by cell must have a shape that broadcasts to {shape}, got {own}")
     numpy = _npy.optional("numpy")
     places = given.of_cell if numpy is None else numpy.asarray(given.of_cell)
+    rule = "mechanisms by cell must be numbered by whole numbers"
     if numpy is not None and places.dtype.kind not in "iu":
-        raise ReleaseError("mechanisms by cell must be numbered, got other places")
-    if numpy is None and not all(type(place) is int for place in places):
-        raise ReleaseError("mechanisms by cell must be numbered, got other places")
+        raise ReleaseError(f"{rule}, got {places.dtype}")
+    if numpy is None and (wrong := first_wrong(places, lambda place: type(place) is int)):
+        raise ReleaseError(f"{rule}, got {wrong}")
     if len(places) != prod(own):
         raise ReleaseError(
             f"mechanisms by cell must be {prod(own)}, one for each of {own}, got {len(places)}"
         )
     known = tuple(given.mechanisms)
-    if len(known) < 2 or len(set(known)) < len(known) or not all(isinstance(m, Mechanism) for m in known):
-        raise ReleaseError("mechanisms by cell must be two different ones or more, got others")
-    if _first_uses(places) != list(range(len(known))):
-        raise ReleaseError("mechanisms by cell must be in order of first use, and all used, got others")
+    rule = "mechanisms by cell must be two or more different mechanisms"
+    if wrong := first_wrong(known, lambda each: isinstance(each, Mechanism)):
+        raise ReleaseError(f"{rule}, got {wrong}")
+    if len(set(known)) < max(2, len(known)):
+        twice = next((each for each in known if known.count(each) > 1), None)
+        raise ReleaseError(f"{rule}, got {len(known) if twice is None else f'{shown(twice)} twice'}")
+    uses = _first_uses(places)
+    if uses != list(range(len(known))):
+        raise ReleaseError(
+            f"mechanisms by cell must be numbered from 0 to {len(known) - 1} in order of first use, and all used, "
+            f"got {shown(uses)}"
+        )
     if numpy is None:
         return ByCell(known, tuple(places), own)
     places = _npy.narrowed(places).copy()
@@ -109,13 +119,17 @@ def checked_mask(mask: Any, reports: Any, shape: tuple[int, ...], source: str | 
     try:
         found = numpy.array(mask)
     except ValueError:
-        found = numpy.empty(0)
+        raise ReleaseError(f"mask must be booleans of shape {shape}, got {shown(mask)}") from None
     if found.dtype != bool or found.shape != shape:
-        raise ReleaseError(f"mask must be booleans of shape {shape}, got other values or another shape")
+        raise ReleaseError(
+            f"mask must be booleans of shape {shape}, got {found.dtype} of shape {found.shape}"
+        )
     if found.all():
         raise ReleaseError(ALL_MASKED)
-    if (numpy.asarray(reports)[found] != 0).any():
-        raise ReleaseError(NOT_ZERO)
+    stated = numpy.asarray(reports)
+    wrong = (found & (stated != 0)).ravel().nonzero()[0]
+    if wrong.size:
+        raise _not_zero(stated.flat[wrong[0]], int(wrong[0]), shape)
     found.flags.writeable = False
     return found if found.any() else None
 
@@ -127,12 +141,18 @@ def _checked_lists(mask: Any, reports: Any, shape: tuple[int, ...]) -> Any:
     except (TypeError, IndexError):
         fits = False
     if not fits or len(hidden) != prod(shape):
-        raise ReleaseError(f"mask must be booleans of shape {shape}, got other values or another shape")
+        raise ReleaseError(f"mask must be booleans of shape {shape}, got {shown(mask)}")
     if all(hidden):
         raise ReleaseError(ALL_MASKED)
-    if any(gone and value != 0 for gone, value in zip(hidden, flat(reports, len(shape)), strict=True)):
-        raise ReleaseError(NOT_ZERO)
+    for place, (gone, value) in enumerate(zip(hidden, flat(reports, len(shape)), strict=True)):
+        if gone and value != 0:
+            raise _not_zero(value, place, shape)
     return mask if any(hidden) else None
+
+
+def _not_zero(report: Any, place: int, shape: tuple[int, ...]) -> ReleaseError:
+    got = f"{shown(report)} at index {index_of(place, shape)}"
+    return ReleaseError(f"reports must be 0 where they are masked, got {got}")
 
 
 def _lengths(values: Any, n_axes: int) -> tuple[int, ...]:
@@ -158,9 +178,8 @@ def decoded_mask(masked: Any, shape: tuple[int, ...]) -> Any:
         (masked[1:] > masked[:-1]).all() if numpy else all(one < other for one, other in pairwise(masked))
     )
     if not len(masked) or masked[0] < 0 or masked[-1] >= size or not rising:
-        raise ReleaseError(
-            f"must have masked cells numbered from 0 to {size - 1}, rising, got others or none"
-        )
+        got = shown([int(place) for place in masked[:8]])
+        raise ReleaseError(f"must have masked cells numbered from 0 to {size - 1}, rising, got {got}")
     if numpy is not None:
         found = numpy.zeros(size, dtype=bool)
         found[masked] = True

@@ -12,6 +12,7 @@ from numbers import Integral, Real
 from typing import Any, NamedTuple
 
 from countveil.privacy import _index, _npy, _reports
+from countveil.privacy._text import first_wrong
 
 MAX_COUNT = 2**62
 
@@ -99,8 +100,14 @@ def _labels(name: str, labels: Iterable[Any] | None, length: int) -> tuple[str, 
         )
     place = _reports.unwritable(names)
     if place is not None:
-        raise ValueError(f"{name} must be {_reports.WRITABLE}, got something else in entry {place}")
+        raise ValueError(
+            f"{name} must be {_reports.WRITABLE}, got {_unwritable(names[place])} in entry {place}"
+        )
     return names
+
+
+def _unwritable(name: str) -> str:
+    return "a NUL" if "\0" in name else "a lone surrogate"
 
 
 def reads_as_number(text: str) -> bool:
@@ -155,8 +162,8 @@ def _from_mapping(counts: Any, vocabulary: Sequence[str] | None) -> tuple[Any, t
     if isinstance(vocabulary, str | bytes | Set | Mapping):
         raise TypeError(f"vocabulary must be words in a fixed order, got {type(vocabulary).__name__}")
     words = tuple(vocabulary)
-    if not all(isinstance(word, str) for word in words):
-        raise TypeError("vocabulary must hold strings, got something else")
+    if wrong := first_wrong(words, lambda word: isinstance(word, str)):
+        raise TypeError(f"vocabulary must hold strings, got {wrong}")
     known = set(words)
     if len(known) != len(words):
         raise ValueError(f"vocabulary must name each word once, got {len(words) - len(known)} repetitions")

@@ -12,6 +12,7 @@ from itertools import accumulate
 from typing import Any, NamedTuple
 
 from countveil.privacy import _fields
+from countveil.privacy._text import first_wrong, shown
 from countveil.privacy.errors import RefusedError, ReleaseError
 from countveil.privacy.wording import BOTH
 
@@ -70,7 +71,7 @@ class Covariate(NamedTuple):
         if fits:
             return None
         rule = BOTH["must_be" if self.values else "must_be_decimal"].format(allowed=self.briefly)
-        return f"{rule}, got {_fields.shown(value)}"
+        return f"{rule}, got {shown(value)}"
 
     def _within(self, value: str) -> bool:
         low, high = self.lowest, self.highest
@@ -108,13 +109,13 @@ def given(covariates: Sequence[Covariate], asked: Sequence[str]) -> tuple[str, .
     for each in asked:
         name, sign, value = each.partition("=")
         if not sign or name.strip() in found:
-            raise ValueError(f"covariate must be NAME=VALUE, each name once, got {_fields.shown(each)}")
+            raise ValueError(f"covariate must be NAME=VALUE, each name once, got {shown(each)}")
         found[name.strip()] = value.strip()
     known = [each.name for each in covariates]
     unknown = next((name for name in found if name not in known), None)
     if unknown is not None:
         wanted = f"one of {', '.join(known)}" if known else "left out in a study without covariates"
-        raise ValueError(f"covariate must be {wanted}, got {_fields.shown(unknown)}")
+        raise ValueError(f"covariate must be {wanted}, got {shown(unknown)}")
     for one in covariates:
         if one.name not in found:
             remedy = f"--covariate {one.name}=.."
@@ -145,7 +146,7 @@ def declared(entries: Sequence[Any], name: str) -> tuple[Covariate, ...]:
         field = f"covariates[{place}]"
         one = _one(entry, name, field, _KINDS)
         if entry["meaning"] != one.meaning:
-            rule = f"must be what it means, {one.meaning!r}, got something else"
+            rule = f"must be what it means, {one.meaning!r}, got {shown(entry['meaning'])}"
             raise RefusedError(name, f"{field}.meaning", rule)
         found.append(one)
     _check_names(found, name)
@@ -164,13 +165,11 @@ def _one(entry: Any, name: str, field: str, kinds: Mapping[str, type]) -> Covari
         own = {end: str for end in ("lowest", "highest") if end in entry}
     _fields.check(entry, {**kinds, **own}, name, field)
     if kind not in (CATEGORY, NUMBER):
-        raise RefusedError(
-            name, f"{field}.kind", f"must be {CATEGORY!r} or {NUMBER!r}, got {_fields.shown(kind)}"
-        )
+        raise RefusedError(name, f"{field}.kind", f"must be {CATEGORY!r} or {NUMBER!r}, got {shown(kind)}")
     title = entry["name"]
     if not _NAME.fullmatch(title) or len(title) > _MAX_NAME or keyword.iskeyword(title) or title == _CONSTANT:
         rule = f"must be at most {_MAX_NAME} letters and digits of ASCII and _, a letter first, that formulas can name"
-        raise RefusedError(name, f"{field}.name", f"{rule}, got {_fields.shown(title)}")
+        raise RefusedError(name, f"{field}.name", f"{rule}, got {shown(title)}")
     if kind == CATEGORY:
         if not 2 <= len(entry["values"]) <= _MOST_VALUES:
             rule = f"must number 2 to {_MOST_VALUES}, got {len(entry['values'])}"
@@ -198,8 +197,8 @@ def checked(stated: RowCovariates | None, rows: int) -> RowCovariates | None:
     """The covariates of a release's rows as tuples; raises ReleaseError where they are none, or do not fit the rows."""
     if stated is None:
         return None
-    if not all(isinstance(each, Covariate) for each in stated[0]):
-        raise ReleaseError("covariates must each be a Covariate, got something else")
+    if wrong := first_wrong(stated[0], lambda each: isinstance(each, Covariate)):
+        raise ReleaseError(f"covariates must each be a Covariate, got {wrong}")
     try:
         _check_number(stated[0], "covariates")
         kinds = {key: kind for key, kind in _KINDS.items() if key != "meaning"}
@@ -212,10 +211,17 @@ def checked(stated: RowCovariates | None, rows: int) -> RowCovariates | None:
             f"covariates must be those that a study can have: {error.field} {error.rule}"
         ) from None
     of_row = tuple(map(tuple, stated[1]))
-    if len(of_row) != rows or any(len(row) != len(known) for row in of_row):
-        raise ReleaseError(f"covariates must have a value of each of {len(known)} in {rows} rows, got others")
-    if not all(type(value) is str for row in of_row for value in row):
-        raise ReleaseError("covariates must have values that are text, such as '42', got something else")
+    if len(of_row) != rows:
+        raise ReleaseError(f"covariates must have values in {rows} rows, got {len(of_row)} rows")
+    for number, row in enumerate(of_row):
+        if len(row) != len(known):
+            raise ReleaseError(
+                f"covariates must have a value of each of {len(known)} in every row, got {len(row)} in row {number}"
+            )
+        if wrong := first_wrong(row, lambda value: type(value) is str):
+            raise ReleaseError(
+                f"covariates must have values that are text, such as '42', got {wrong} of row {number}"
+            )
     for place, each in enumerate(known):
         for value in dict.fromkeys(row[place] for row in of_row):
             rule = each.broken(value)
@@ -241,9 +247,13 @@ def decoded(entries: list[Any]) -> RowCovariates:
         raise ReleaseError(
             f"must hold covariates that a study can have: {error.field} {error.rule}"
         ) from None
-    lengths = {len(entry["of_row"]) for entry in entries}
-    if len(lengths) != 1 or not all(type(value) is str for entry in entries for value in entry["of_row"]):
-        raise ReleaseError("must hold a value as text of each covariate in each row, got others")
+    rule, n_rows = "must hold a value as text of each covariate in each row", len(entries[0]["of_row"])
+    for each, entry in zip(known, entries, strict=True):
+        if len(entry["of_row"]) != n_rows:
+            got = f"{n_rows} of {known[0].name} and {len(entry['of_row'])} of {each.name}"
+            raise ReleaseError(f"{rule}, got {got}")
+        if wrong := first_wrong(entry["of_row"], lambda value: type(value) is str):
+            raise ReleaseError(f"{rule}, got {wrong} of {each.name}")
     return RowCovariates(known, tuple(zip(*(entry["of_row"] for entry in entries), strict=True)))
 
 

@@ -7,6 +7,7 @@ from math import isfinite, prod
 from typing import Any, NamedTuple
 
 from countveil.privacy import _npy
+from countveil.privacy._text import first_wrong
 from countveil.privacy.errors import ReleaseError
 
 
@@ -29,7 +30,7 @@ def checked(
         return None
     if source is None:
         raise ReleaseError(
-            "exposure must be beside imported reports, got one beside one's own: pass it with the release to "
+            "exposure must come with imported reports, got one without a source: pass it with the release to "
             "countveil.Reports.from_release"
         )
     if network_or_waves:
@@ -48,7 +49,8 @@ def checked(
     if len(listed) != prod(own):
         raise ReleaseError(f"exposure must be {prod(own)} numbers, one for each of {own}, got {len(listed)}")
     if not positive:
-        raise ReleaseError("exposure must be positive and finite, got another number")
+        wrong = first_wrong(map(float, listed), lambda value: isfinite(value) and value > 0.0)
+        raise ReleaseError(f"exposure must be positive and finite, got {wrong}")
     return ReleasedExposure(listed, own)
 
 

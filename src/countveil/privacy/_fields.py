@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NoReturn
 
+from countveil.privacy._text import shown
 from countveil.privacy.any_level import Level
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.gaussian_noise import MAX_VARIANCE
@@ -22,7 +23,6 @@ Kinds = Mapping[str, type]
 WHOLE_FILE = "the file"
 LEAST_RHO = 1 / (2 * MAX_VARIANCE)
 _FRACTION = re.compile(r"[1-9][0-9]{0,39}(/[1-9][0-9]{0,39})?", re.ASCII)
-_SHOWN = 40
 
 
 def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
@@ -67,7 +67,7 @@ def parse(content: bytes, name: str, private: bool = False) -> dict[str, Any]:
         raise RefusedError(
             name,
             WHOLE_FILE,
-            f"must hold whole numbers and text, got {'another number' if private else shown(text)}",
+            f"must hold whole numbers and text, got {'a number that is not whole' if private else shown(text)}",
         )
 
     try:
@@ -90,7 +90,7 @@ def parse(content: bytes, name: str, private: bool = False) -> dict[str, Any]:
 def check(value: Any, kinds: Kinds, name: str, field: str = "") -> dict[str, Any]:
     """``value`` as an object with exactly these fields, each of exactly this type; raises RefusedError."""
     if type(value) is not dict:
-        raise RefusedError(name, field, f"must be an object, got {_kind(value)}")
+        raise RefusedError(name, field, f"must be an object, got {kind_of(value)}")
     inner = f"{field}." if field else ""
     for key in value:
         if key not in kinds:
@@ -101,7 +101,7 @@ def check(value: Any, kinds: Kinds, name: str, field: str = "") -> dict[str, Any
         if key not in value:
             raise RefusedError(name, inner + key, "must be there, got no such field")
         if type(value[key]) is not kind:
-            raise RefusedError(name, inner + key, f"must be {_NAMES[kind]}, got {_kind(value[key])}")
+            raise RefusedError(name, inner + key, f"must be {_NAMES[kind]}, got {kind_of(value[key])}")
     return value
 
 
@@ -117,9 +117,9 @@ def text(value: str, name: str, field: str, most: int, lines: bool = False) -> s
     """Text that a terminal shows as it is: no control characters, no invisible ones, no blank ends."""
     plain = value.replace("\n", "") if lines else value
     if not 1 <= len(value) <= most or value != value.strip() or not plain.isprintable():
-        raise RefusedError(
-            name, field, f"must be 1 to {most} printable characters without blank ends, got something else"
-        )
+        rule = f"must be 1 to {most} printable characters without blank ends"
+        got = f"{len(value)} characters" if len(value) > most else shown(value)
+        raise RefusedError(name, field, f"{rule}, got {got}")
     return value
 
 
@@ -173,14 +173,9 @@ def different(labels: Sequence[Any], name: str, field: str, most: int) -> None:
         raise RefusedError(name, f"{field}[{twice}]", f"must differ from those before, got {got} again")
 
 
-def shown(value: Any) -> str:
-    """A value from a file for a message: short, in ASCII, with nothing that moves a cursor."""
-    said = ascii(value)
-    return said if len(said) <= _SHOWN else said[: _SHOWN - 3] + "..."
-
-
 _NAMES = {str: "text", int: "a whole number", bool: "true or false", list: "a list", dict: "an object"}
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
+    """What JSON calls a value, for a message that does not show it."""
     return "nothing (null)" if value is None else _NAMES.get(type(value), type(value).__name__)

@@ -11,7 +11,8 @@ from countveil.privacy._archive import Reader
 from countveil.privacy._cells import ByCell
 from countveil.privacy._covariates import RowCovariates
 from countveil.privacy._exposure import ReleasedExposure
-from countveil.privacy._reports import Labels
+from countveil.privacy._reports import Labels, misplaced
+from countveil.privacy._text import difference, first_wrong, shown
 from countveil.privacy._waves import Waves
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.mechanisms import Mechanism, TwoSidedGeometric
@@ -278,8 +279,10 @@ def _read_arrays(reader: Reader, meta: dict[str, Any]) -> dict[str, Any]:
     values = {}
     for name, shape in shapes.items():
         member = stored[name]
-        if reader.size(f"{member}.npy") not in {_npy.size(shape, n_bytes) for n_bytes in widths}:
-            raise reader.fault(f"must hold {member} of shape {shape}, got another size")
+        sizes, size = [_npy.size(shape, n_bytes) for n_bytes in widths], reader.size(f"{member}.npy")
+        if size not in sizes:
+            takes = " or ".join(map(str, sizes))
+            raise reader.fault(f"must hold {member} of shape {shape} in {takes} bytes, got {size} bytes")
         content = reader.read(f"{member}.npy")
         if _may_be_real(name) and "source" in meta and _npy.is_real(content, shape):
             values[name] = _npy.decode_real(content, shape)
@@ -293,16 +296,22 @@ def _read_arrays(reader: Reader, meta: dict[str, Any]) -> dict[str, Any]:
 
 def _read_meta(reader: Reader) -> dict[str, Any]:
     """meta.json in the words of version 3, every key of its type, checked as far as no other member is needed."""
-    if META not in reader.names or reader.size(META) > _MAX_META:
-        raise reader.fault(f"must hold a {META} of at most {_MAX_META} bytes, got none or a larger one")
+    size = reader.size(META) if META in reader.names else None
+    if size is None or size > _MAX_META:
+        got = "none" if size is None else f"{size} bytes"
+        raise reader.fault(f"must hold a {META} of at most {_MAX_META} bytes, got {got}")
     content = reader.read(META)
     try:
         meta = json.loads(content.decode("ascii"))
         unchanged = canonical(meta) == content
     except (ValueError, RecursionError) as error:
         raise reader.fault(f"must hold valid JSON in {META}, got {error}") from error
-    if not isinstance(meta, dict) or not {"format", "format_version"} <= set(meta):
-        raise reader.fault("must describe itself with the keys format and format_version, got others")
+    if not isinstance(meta, dict):
+        raise reader.fault(f"must describe itself with the keys format and format_version, got {shown(meta)}")
+    if missing := [key for key in ("format", "format_version") if key not in meta]:
+        raise reader.fault(
+            f"must describe itself with the keys format and format_version, got no {missing[0]!r}"
+        )
     version = meta["format_version"]
     if meta["format"] != FORMAT:
         raise reader.fault(f"must have format {FORMAT!r}, got {ascii(meta['format'])[:40]}")
@@ -313,13 +322,18 @@ def _read_meta(reader: Reader) -> dict[str, Any]:
     keys = OLDER_KEYS
     if version not in OLDER_VERSIONS:
         keys = _KEYS | {name: kind for name, kind in _OPTIONAL_OF[version].items() if name in meta}
-    if set(meta) != set(keys):
-        raise reader.fault(f"must describe itself with the keys {sorted(keys)}, got others")
+    if other := difference(meta, keys):
+        raise reader.fault(f"must describe itself with the keys {sorted(keys)}, got {other}")
     for key, kind in keys.items():
         if type(meta[key]) is not kind:
             raise reader.fault(f"must have {key} of type {kind.__name__}, got {type(meta[key]).__name__}")
     if not unchanged:
-        raise reader.fault("must hold its description as canonical JSON, got another spelling")
+        pairs = enumerate(zip(content, canonical(meta), strict=False))
+        place = next((place for place, (one, other) in pairs if one != other), len(canonical(meta)))
+        got = f"{shown(content[place : place + 16])} at byte {place}"
+        raise reader.fault(
+            f"must hold its description as canonical JSON (sorted keys, no blanks, ASCII), got {got}"
+        )
     meta = upgraded(meta, reader.fault) if version in OLDER_VERSIONS else meta
     _check_meta(meta, reader.fault)
     return meta
@@ -328,11 +342,15 @@ def _read_meta(reader: Reader) -> dict[str, Any]:
 def _check_meta(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> None:
     shape, layout, known = meta["shape"], meta["layout"], meta["mechanisms"]
     if not 1 <= len(shape) <= 32 or not all(type(n) is int and 1 <= n < 2**62 for n in shape):
-        raise fault("must have a shape of 1 to 32 positive lengths, got another")
+        raise fault(f"must have a shape of 1 to 32 positive lengths, got {shown(shape)}")
     if layout not in _LAYOUTS:
         raise fault(f"must have a layout among {sorted(_LAYOUTS)}, got {layout[:40]!r}")
-    if layout == "csr" and (len(shape) != 2 or not (meta["truncated"] or "source" in meta)):
-        raise fault("must have two axes, and truncated or imported reports, to be sparse, got something else")
+    if layout == "csr" and len(shape) != 2:
+        raise fault(f"must have two axes to be sparse, got {len(shape)}")
+    if layout == "csr" and not (meta["truncated"] or "source" in meta):
+        raise fault(
+            "must have truncated or imported reports to be sparse, got signed reports without a source"
+        )
     if not 0 <= meta["stored"] <= prod(shape) or (layout == "dense" and meta["stored"] != prod(shape)):
         raise fault(f"must store as many reports as its shape allows, got {str(meta['stored'])[:40]}")
     several = meta["mechanism_per_row"] or "mechanism_shape" in meta
@@ -342,9 +360,12 @@ def _check_meta(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> N
         _check_by_cell(meta, fault)
     if meta["format_version"] == EXPOSURE_VERSION:
         if "exposure_shape" not in meta or not _exposure.fits(meta["exposure_shape"], tuple(shape)):
-            raise fault("must have an exposure whose shape broadcasts to that of its reports, got another")
+            got = shown(meta["exposure_shape"]) if "exposure_shape" in meta else "none"
+            raise fault(
+                f"must have an exposure whose shape broadcasts to {shape}, that of its reports, got {got}"
+            )
         if "totals" in meta and "families" in meta:
-            raise fault("must state totals in one way, got two")
+            raise fault("must state totals under one of the keys totals and families, got both")
     try:
         _totals.check_described(
             meta, tuple(shape), meta["format_version"] == TOTALS_VERSION or "families" in meta
@@ -361,15 +382,17 @@ def _check_by_cell(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -
     if over is None and masked is None and meta["format_version"] == CELLS_VERSION:
         raise fault(f"must say something by cell to have format_version {CELLS_VERSION}, got nothing")
     if over is not None:
+        if meta["mechanism_per_row"]:
+            raise fault("must have mechanisms by cell or by row, got both")
         fits = len(over) == len(shape) and all(type(n) is int for n in over)
-        if (
-            meta["mechanism_per_row"]
-            or not fits
-            or any(n not in (1, m) for n, m in zip(over, shape, strict=False))
-        ):
-            raise fault("must have mechanisms by cell that broadcast to its shape, or by row, got others")
-    if masked is not None and (meta["layout"] != "dense" or not 0 < masked < prod(shape)):
-        raise fault("must be dense to have masked cells, and have some but not all, got others")
+        if not fits or any(n not in (1, m) for n, m in zip(over, shape, strict=False)):
+            raise fault(
+                f"must have mechanisms by cell that broadcast to its shape, {shape}, got {shown(over)}"
+            )
+    if masked is not None and meta["layout"] != "dense":
+        raise fault(f"must be dense to have masked cells, got layout {meta['layout']!r}")
+    if masked is not None and not 0 < masked < prod(shape):
+        raise fault(f"must have masked cells, some but not all of {prod(shape)}, got {masked}")
 
 
 def _mechanism(reader: Reader, entry: Any) -> Mechanism:
@@ -381,9 +404,11 @@ def _mechanism(reader: Reader, entry: Any) -> Mechanism:
 
 def _of_rows(reader: Reader, known: list[Mechanism], which: Any) -> tuple[Mechanism, ...]:
     order = [int(i) for i in which]
-    if list(dict.fromkeys(order)) != list(range(len(known))) or len(set(known)) != len(known):
+    used, twice = list(dict.fromkeys(order)), [each for each in known if known.count(each) > 1]
+    if twice or used != list(range(len(known))):
+        got = f"{shown(twice[0])} twice" if twice else f"mechanisms {shown(used)} of {len(known)}"
         raise reader.fault(
-            "must give each row one of its mechanisms, in order of first use, got something else"
+            f"must give each row one of its mechanisms, different ones in order of first use, got {got}"
         )
     return tuple(known[i] for i in order)
 
@@ -392,11 +417,16 @@ def _labels(reader: Reader, meta: dict[str, Any]) -> Labels:
     for axis, names in enumerate(meta["labels"]):
         if names is None:
             continue
-        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            raise reader.fault(f"must have labels of axis {axis} as strings, got something else")
+        listed = isinstance(names, list)
+        wrong = first_wrong(names, lambda name: isinstance(name, str)) if listed else shown(names)
+        if wrong:
+            raise reader.fault(f"must have labels of axis {axis} as strings, got {wrong}")
     labels = tuple(None if names is None else tuple(names) for names in meta["labels"])
-    if schema_hash(tuple(meta["shape"]), labels) != meta["schema_hash"]:
-        raise reader.fault("must match its schema hash, got another schema")
+    known = schema_hash(tuple(meta["shape"]), labels)
+    if known != meta["schema_hash"]:
+        raise reader.fault(
+            f"must have the schema hash of its axes and labels, {known}, got {shown(meta['schema_hash'])}"
+        )
     return labels
 
 
@@ -410,17 +440,18 @@ def _reports(reader: Reader, meta: dict[str, Any], values: dict[str, Any]) -> An
     if numpy is None or sparse is None:
         raise ModuleNotFoundError(f"release file {reader.path} is sparse: reading it needs NumPy and SciPy")
     data, indices, indptr = values["data"], values["indices"], values["indptr"]
-    if indptr[0] != 0 or indptr[-1] != meta["stored"] or (indptr[1:] < indptr[:-1]).any():
-        raise reader.fault("must have row offsets that rise from 0 to the number stored, got others")
+    rule, falls = f"must have row offsets that rise from 0 to {meta['stored']}", indptr[1:] < indptr[:-1]
+    if indptr[0] != 0 or indptr[-1] != meta["stored"]:
+        raise reader.fault(f"{rule}, got {indptr[0]} to {indptr[-1]}")
+    if falls.any():
+        row = int(falls.argmax())
+        raise reader.fault(f"{rule}, got {indptr[row]} and then {indptr[row + 1]} in row {row}")
     if indices.size:
-        rising = numpy.empty(indices.size, dtype=bool)
-        rising[0] = True
-        numpy.greater(indices[1:], indices[:-1], out=rising[1:])
-        rising[indptr[:-1][indptr[1:] > indptr[:-1]]] = True
-        if indices.min() < 0 or indices.max() >= shape[1] or not rising.all():
-            raise reader.fault(f"must have sorted columns within {shape[1]}, once in each row, got others")
+        if place := misplaced(indices, indptr, shape[1]):
+            got = f"column {place[1]} in row {place[0]}"
+            raise reader.fault(f"must have sorted columns within {shape[1]}, once in each row, got {got}")
         if data.min() <= 0:
-            raise reader.fault("must store positive reports only, got one that is not")
+            raise reader.fault(f"must store positive reports only, got {data.min()}")
     return sparse.csr_array((data, indices, indptr), shape=shape)
 
 
@@ -457,8 +488,9 @@ def upgraded(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> dict
     if meta["mechanism"] != TwoSidedGeometric.name:
         raise fault(f"must have mechanism {TwoSidedGeometric.name!r}, got {ascii(meta['mechanism'])[:40]}")
     levels = meta["levels"]
-    if not all(isinstance(level, dict) and set(level) == {"epsilon", "precision"} for level in levels):
-        raise fault("must give every level as epsilon and precision, got something else")
+    keys = {"epsilon", "precision"}
+    if wrong := first_wrong(levels, lambda level: isinstance(level, dict) and set(level) == keys):
+        raise fault(f"must give every level as epsilon and precision, got {wrong}")
     entries = [
         {"name": meta["mechanism"], "version": meta["mechanism_version"], "parameters": level}
         for level in levels

@@ -101,9 +101,8 @@ def decode(member: bytes, shape: tuple[int, ...], widths: tuple[int, ...] = WIDT
     n_bytes = next((n for n in widths if member.startswith(header(shape, n))), 0)
     if not n_bytes or len(member) != size(shape, n_bytes):
         bits = " or ".join(str(8 * n) for n in widths)
-        raise ValueError(
-            f"array must hold integers of {bits} bits and shape {shape}, got another header or size"
-        )
+        got = f"{len(member)} bytes that begin with {member[10:128].rstrip()!r:.100}"
+        raise ValueError(f"array must hold integers of {bits} bits and shape {shape}, got {got}")
     start = len(header(shape, n_bytes))
     numpy = optional("numpy")
     if numpy is not None:

@@ -2,9 +2,11 @@
 
 import math
 from collections import Counter
+from math import prod
 from typing import Any
 
 from countveil.privacy import _npy
+from countveil.privacy._text import first_wrong, shown
 from countveil.privacy.errors import ReleaseError
 
 Labels = tuple[tuple[str, ...] | None, ...]
@@ -51,8 +53,7 @@ def _frozen_real(reports: Any, truncated: bool, numpy: Any) -> tuple[Any, tuple[
     if numpy.isinf(reports).any():
         raise ReleaseError("reports must be finite, or NaN where a count has none, got infinity")
     frozen = reports.astype(numpy.float64, order="C") + 0.0  # no negative zero
-    if truncated and (frozen < 0).any():
-        _check_sign(-1, truncated)
+    _check_sign(frozen.min(where=frozen < 0, initial=0), truncated)
     frozen.flags.writeable = False
     return frozen, frozen.shape
 
@@ -61,18 +62,22 @@ def _frozen_lists(reports: Any, truncated: bool, real: bool) -> tuple[Any, tuple
     shape: tuple[int, ...] = ()
     flat: Any = [reports]
     while flat and all(isinstance(part, list | tuple) for part in flat):
-        if not flat[0] or any(len(part) != len(flat[0]) for part in flat):
-            raise ReleaseError("reports must be rectangular and not empty, got rows of other lengths")
+        rule, lengths = "reports must be rectangular and not empty", {len(part): None for part in flat}
+        if 0 in lengths:
+            raise ReleaseError(f"{rule}, got an empty list")
+        if len(lengths) > 1:
+            one, other = list(lengths)[:2]
+            raise ReleaseError(f"{rule}, got rows of {one} and of {other} entries")
         shape += (len(flat[0]),)
         flat = [value for part in flat for value in part]
-    if not all(
-        (type(value) is int and -(2**63) <= value < 2**63)
-        or (real and type(value) is float and abs(value) != math.inf)
-        for value in flat
-    ):
-        wanted = "numbers, or NaN where a count has none" if real else "64-bit whole numbers"
-        raise ReleaseError(f"reports must be {wanted}, got something else")
-    _check_sign(-1 if any(value < 0 for value in flat) else 0, truncated)
+    for place, value in enumerate(flat):
+        whole = type(value) is int and -(2**63) <= value < 2**63
+        if not (whole or (real and type(value) is float and abs(value) != math.inf)):
+            wanted = "numbers, or NaN where a count has none" if real else "64-bit whole numbers"
+            raise ReleaseError(
+                f"reports must be {wanted}, got {shown(value)} at index {index_of(place, shape)}"
+            )
+    _check_sign(min((value for value in flat if value < 0), default=0), truncated)
     return reports, shape
 
 
@@ -84,9 +89,14 @@ def _frozen_csr(reports: Any, truncated: bool, imported: bool) -> tuple[Any, tup
     if 0 in reports.shape:
         raise ReleaseError(f"reports must have at least one row and one column, got shape {reports.shape}")
     if not reports.has_canonical_format:
-        raise ReleaseError("sparse reports must have sorted columns without duplicates, got others")
+        place = misplaced(reports.indices, reports.indptr, reports.shape[1])
+        row, column = place or (0, 0)
+        raise ReleaseError(
+            "sparse reports must have sorted columns without duplicates, "
+            f"got column {column} out of order or repeated in row {row}: call their sum_duplicates() first"
+        )
     if reports.nnz and reports.data.min() <= 0:
-        raise ReleaseError("sparse reports must store only positive reports, got zero or a negative report")
+        raise ReleaseError(f"sparse reports must store only positive reports, got {reports.data.min()}")
     frozen = type(reports)(reports, copy=False)
     index = "int32" if max(reports.nnz, *reports.shape) < 2**31 else "int64"
     for part in ("data", "indices", "indptr"):
@@ -98,9 +108,26 @@ def _frozen_csr(reports: Any, truncated: bool, imported: bool) -> tuple[Any, tup
     return frozen, tuple(int(length) for length in frozen.shape)
 
 
-def _check_sign(smallest: int, truncated: bool) -> None:
+def _check_sign(smallest: float, truncated: bool) -> None:
     if truncated and smallest < 0:
-        raise ReleaseError("truncated reports must not be negative, got a negative report")
+        raise ReleaseError(f"truncated reports must not be negative, got {smallest}")
+
+
+def index_of(place: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The index of the cell at a place in row-major order."""
+    return tuple(place // prod(shape[axis + 1 :]) % length for axis, length in enumerate(shape))
+
+
+def misplaced(indices: Any, indptr: Any, width: int) -> tuple[int, int] | None:
+    """The row and the column of the first entry of a csr_array that is outside or not after the one before it."""
+    wrong = (indices < 0) | (indices >= width)
+    wrong[1:] |= indices[1:] <= indices[:-1]
+    starts = indptr[:-1][indptr[1:] > indptr[:-1]]
+    wrong[starts] = (indices[starts] < 0) | (indices[starts] >= width)
+    if not wrong.any():
+        return None
+    place = int(wrong.argmax())
+    return int(indptr.searchsorted(place, side="right")) - 1, int(indices[place])
 
 
 def check_directed(directed: bool | None, reports: Any, shape: tuple[int, ...]) -> None:
@@ -113,20 +140,25 @@ def check_directed(directed: bool | None, reports: Any, shape: tuple[int, ...]) 
         raise ReleaseError(
             f"reports of a network must be square, one row and one column per actor, got {shape}"
         )
-    if not directed and anything_below(reports):
+    if not directed and (below := first_below(reports)):
         raise ReleaseError(
-            "reports of an undirected network must be 0 below the diagonal, got a nonzero report there"
+            f"reports of an undirected network must be 0 below the diagonal, got a nonzero report at index {below}"
         )
 
 
-def anything_below(values: Any) -> bool:
-    """Whether anything is not zero below the diagonal of a square array, csr_array or list of lists."""
-    if isinstance(values, list | tuple):
-        return any(any(row[:i]) for i, row in enumerate(values))
+def first_below(values: Any) -> tuple[int, int] | None:
+    """Where the first value below the diagonal is that is not zero, in a square array, csr_array or list of lists."""
     if hasattr(values, "indptr"):
         stored = values.tocoo()
-        return bool(((stored.row > stored.col) & (stored.data != 0)).any())
-    return any(row[:i].any() for i, row in enumerate(values))
+        places = ((stored.row > stored.col) & (stored.data != 0)).nonzero()[0]
+        found = sorted(zip(stored.row[places].tolist(), stored.col[places].tolist(), strict=True))
+        return found[0] if found else None
+    for i, row in enumerate(values):
+        left = row[:i]
+        below = left.nonzero()[0].tolist() if hasattr(left, "nonzero") else [j for j in range(i) if left[j]]
+        if below:
+            return i, below[0]
+    return None
 
 
 def check_labels(labels: Labels, shape: tuple[int, ...]) -> None:
@@ -136,8 +168,11 @@ def check_labels(labels: Labels, shape: tuple[int, ...]) -> None:
     for axis, names in enumerate(labels):
         if names is None:
             continue
-        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
-            raise ReleaseError(f"labels of axis {axis} must be a tuple of strings, got something else")
+        rule = f"labels of axis {axis} must be a tuple of strings"
+        if not isinstance(names, tuple):
+            raise ReleaseError(f"{rule}, got {shown(names)}")
+        if wrong := first_wrong(names, lambda name: isinstance(name, str)):
+            raise ReleaseError(f"{rule}, got {wrong}")
         if len(names) != shape[axis]:
             raise ReleaseError(f"labels of axis {axis} must number {shape[axis]}, got {len(names)}")
         if axis > 0 and len(set(names)) != len(names):
@@ -145,9 +180,8 @@ def check_labels(labels: Labels, shape: tuple[int, ...]) -> None:
             raise ReleaseError(f"labels of axis {axis} must differ from each other, got {twice!r:.60} twice")
         place = unwritable(names)
         if place is not None:
-            raise ReleaseError(
-                f"labels of axis {axis} must be {WRITABLE}, got something else in entry {place}"
-            )
+            got = f"{shown(names[place])} in entry {place}"
+            raise ReleaseError(f"labels of axis {axis} must be {WRITABLE}, got {got}")
 
 
 def describe_labels(labels: Labels) -> str:

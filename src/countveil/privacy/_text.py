@@ -1,8 +1,9 @@
 """Text that others wrote, as a terminal and a spreadsheet may have it: the one place where it is made harmless."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from html import escape
+from typing import Any
 
 FORMULA = ("=", "+", "-", "@", "\N{FULLWIDTH EQUALS SIGN}", "\N{FULLWIDTH PLUS SIGN}",
            "\N{FULLWIDTH HYPHEN-MINUS}", "\N{FULLWIDTH COMMERCIAL AT}")  # fmt: skip
@@ -11,6 +12,28 @@ _NEXT_CELL = re.compile(rf"(;[\s\"]*)(?=[{re.escape(''.join(FORMULA))}])")
 """What a spreadsheet takes for the end of a cell where semicolons separate them, before what begins a formula."""
 JOINERS = "\N{NO-BREAK SPACE}\N{ZERO WIDTH NON-JOINER}\N{ZERO WIDTH JOINER}\N{IDEOGRAPHIC SPACE}"
 """Characters that do not print and that words are written with."""
+_SHOWN = 40
+
+
+def shown(value: Any) -> str:
+    """A value for a message: short, in ASCII, with nothing that moves a cursor."""
+    said = ascii(value.item() if getattr(value, "shape", None) == () else value)
+    return said if len(said) <= _SHOWN else said[: _SHOWN - 3] + "..."
+
+
+def first_wrong(values: Iterable[Any], fits: Callable[[Any], bool]) -> str | None:
+    """The first value that breaks a rule, and where, for a message: "-2 in entry 1"; None if all keep it."""
+    places = (f"{shown(value)} in entry {place}" for place, value in enumerate(values) if not fits(value))
+    return next(places, None)
+
+
+def difference(found: Collection[Any], wanted: Collection[Any]) -> str | None:
+    """The first name that is missing, or else not known, for a message; None if all are there and no others."""
+    missing = sorted(set(wanted) - set(found))
+    unknown = sorted(map(str, set(found) - set(wanted)))
+    if missing:
+        return f"no {shown(missing[0])}"
+    return f"an unknown {shown(unknown[0])}" if unknown else None
 
 
 def plain(text: str, lines: bool = False) -> str:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from countveil.privacy import _npy
 from countveil.privacy._reports import WRITABLE, unwritable
+from countveil.privacy._text import difference, first_wrong, shown
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.mechanisms import Mechanism, from_json
 
@@ -45,7 +46,7 @@ def shape_of(over: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
         or not all(type(axis) is int and 0 <= axis < len(shape) for axis in axes)
         or list(axes) != sorted(set(axes))
     ):
-        raise ReleaseError(f"totals must be over axes from 0 to {len(shape) - 1}, rising, got others")
+        raise ReleaseError(f"totals must be over axes from 0 to {len(shape) - 1}, rising, got {shown(axes)}")
     return tuple(length for axis, length in enumerate(shape) if axis not in axes)
 
 
@@ -57,8 +58,8 @@ def checked(
         return None
     if source is None:
         raise ReleaseError(
-            "totals must be beside imported reports, since exact ones break the promise of noise, got some beside "
-            "one's own"
+            "totals must come with imported reports, because exact ones break the promise of noise, got totals "
+            "without a source: leave them out"
         )
     if network_or_waves:
         raise ReleaseError("releases of networks and of studies in waves cannot have totals")
@@ -66,7 +67,7 @@ def checked(
         families = tuple(ReleasedTotals(*family) for family in totals)
     except TypeError as error:
         raise ReleaseError(
-            "totals must be a list of families, with axes and values each, got others"
+            f"totals must be a list of families, each with axes and values, got {shown(totals)}"
         ) from error
     if not families:
         raise ReleaseError("totals must have at least one family, got none")
@@ -77,7 +78,8 @@ def _checked_family(family: ReleasedTotals, shape: tuple[int, ...]) -> ReleasedT
     """A family whose parts fit each other and the reports; raises ReleaseError for others."""
     over, values, mechanism, groups, labels = family
     if (over is None) == (groups is None):
-        raise ReleaseError("totals must be over axes or over groups, got both or neither")
+        got = "neither" if over is None else "both"
+        raise ReleaseError(f"totals must be over axes or over groups, got {got}")
     values = tuple(values)
     size = len(values) if over is None else prod(shape_of(over, shape))
     if len(values) != size:
@@ -97,34 +99,37 @@ def _checked_family(family: ReleasedTotals, shape: tuple[int, ...]) -> ReleasedT
 
 
 def _check_exact(values: tuple[Any, ...]) -> None:
-    known = [value for value in values if value is not None]
-    if not all(type(value) is int and 0 <= value < LARGEST for value in known):
-        raise ReleaseError("totals must be whole numbers from 0 to 2^53 - 1, or None, got other values")
-    if not known:
+    wrong = first_wrong(values, lambda each: each is None or (type(each) is int and 0 <= each < LARGEST))
+    if wrong:
+        raise ReleaseError(f"totals must be whole numbers from 0 to 2^53 - 1, or None, got {wrong}")
+    if all(value is None for value in values):
         raise ReleaseError("totals must be known, at least one of them, got none")
 
 
 def _checked_reports(values: tuple[Any, ...], mechanism: Mechanism) -> tuple[int | float | None, ...]:
     """Reports of totals: floats where the mechanism makes real numbers, and whole numbers elsewhere."""
-    known = [value for value in values if value is not None]
     real = bool(getattr(mechanism, "real", False))
-    if not all(type(v) in (int, float) and math.isfinite(v) and abs(v) < LARGEST for v in known):
-        raise ReleaseError("reports of totals must be numbers below 2^53 in size, or None, got others")
-    if not real and not all(v == int(v) for v in known):
-        raise ReleaseError(f"reports of totals must be whole numbers with {mechanism.name}, got a fraction")
-    if not known and not getattr(mechanism, "absent", False):
+    if wrong := first_wrong(values, lambda v: v is None or (type(v) in (int, float) and abs(v) < LARGEST)):
+        raise ReleaseError(f"reports of totals must be numbers below 2^53 in size, or None, got {wrong}")
+    if not real and (wrong := first_wrong(values, lambda v: v is None or v == int(v))):
+        raise ReleaseError(f"reports of totals must be whole numbers with {mechanism.name}, got {wrong}")
+    if all(v is None for v in values) and not getattr(mechanism, "absent", False):
         raise ReleaseError("totals must be known, at least one of them, got none")
     return tuple(None if v is None else float(v) if real else int(v) for v in values)
 
 
 def _checked_labels(labels: Any, size: int) -> tuple[str, ...]:
     found = tuple(labels)
-    if len(found) != size or not all(type(name) is str for name in found):
-        raise ReleaseError(f"labels of groups must be {size} strings, got others")
+    if len(found) != size:
+        raise ReleaseError(f"labels of groups must be {size} strings, got {len(found)}")
+    if wrong := first_wrong(found, lambda name: type(name) is str):
+        raise ReleaseError(f"labels of groups must be {size} strings, got {wrong}")
     if len(set(found)) < size:
-        raise ReleaseError("labels of groups must differ from each other, got a duplicate")
-    if unwritable(found) is not None:
-        raise ReleaseError(f"labels of groups must be {WRITABLE}, got something else")
+        twice = shown(next(name for name in found if found.count(name) > 1))
+        raise ReleaseError(f"labels of groups must differ from each other, got {twice} twice")
+    place = unwritable(found)
+    if place is not None:
+        raise ReleaseError(f"labels of groups must be {WRITABLE}, got {shown(found[place])} in entry {place}")
     return found
 
 
@@ -132,18 +137,20 @@ def _checked_groups(groups: Any, n_cells: int, size: int) -> Any:
     """The number of each cell's total as an array that cannot be changed; a tuple without NumPy."""
     numpy = _npy.optional("numpy")
     if numpy is None:
-        listed = tuple(groups)
-        whole, low, high = (
-            all(type(n) is int for n in listed), min(listed, default=-1), max(listed, default=-1)
-        )  # fmt: skip
+        listed: Any = tuple(groups)
+        wrong = first_wrong(listed, lambda n: type(n) is int)
     else:
         listed = numpy.asarray(groups).reshape(-1)
-        whole = listed.dtype.kind in "iu"
-        low, high = (int(listed.min()), int(listed.max())) if whole and listed.size else (-1, -1)
-    if len(listed) != n_cells or not whole:
-        raise ReleaseError(f"groups of totals must be {n_cells} whole numbers, one for each cell, got others")
+        wrong = None if listed.dtype.kind in "iu" else str(listed.dtype)
+    rule = f"groups of totals must be {n_cells} whole numbers, one for each cell"
+    if len(listed) != n_cells:
+        raise ReleaseError(f"{rule}, got {len(listed)}")
+    if wrong:
+        raise ReleaseError(f"{rule}, got {wrong}")
+    low, high = (min(listed), max(listed)) if numpy is None else (int(listed.min()), int(listed.max()))
     if low < UNKNOWN or high >= size:
-        raise ReleaseError(f"groups of totals must be from -1 to {size - 1}, got others")
+        got = low if low < UNKNOWN else high
+        raise ReleaseError(f"groups of totals must be from -1 to {size - 1}, got {got}")
     if high < 0:
         raise ReleaseError("groups of totals must have a cell, got none in any")
     if numpy is not None:
@@ -180,9 +187,12 @@ def check_described(meta: Mapping[str, Any], shape: tuple[int, ...], in_families
         return
     if not families:
         raise ReleaseError("must state a family of totals or more, got none")
-    for each in families:
-        if not isinstance(each, dict) or set(each) != _KEYS:
-            raise ReleaseError(f"must describe every family of totals with {sorted(_KEYS)}, got others")
+    for number, each in enumerate(families):
+        got = difference(each, _KEYS) if isinstance(each, dict) else shown(each)
+        if got:
+            raise ReleaseError(
+                f"must describe every family of totals with the keys {sorted(_KEYS)}, got {got} in family {number}"
+            )
         over, size, groups, labels = each["over"], each["size"], each["groups"], each["labels"]
         if (
             type(groups) is not bool
@@ -190,13 +200,23 @@ def check_described(meta: Mapping[str, Any], shape: tuple[int, ...], in_families
             or type(size) is not int
             or not 0 < size < LARGEST
         ):
-            raise ReleaseError("must have families of totals over axes or groups, of some size, got others")
-        if over is not None and (type(over) is not list or prod(shape_of(over, shape)) != size):
-            raise ReleaseError("must have as many totals as cells that are left, got others")
+            got = f"over {shown(over)}, groups {shown(groups)} and size {shown(size)} in family {number}"
+            raise ReleaseError(
+                f"must have families of totals over axes or groups, of a positive size, got {got}"
+            )
+        if over is not None:
+            left = prod(shape_of(over, shape)) if type(over) is list else None
+            if left != size:
+                got = f"{size} over {shown(over)} in family {number}"
+                raise ReleaseError(f"must have as many totals as cells that are left, got {got}")
         if labels is not None and type(labels) is not list:
-            raise ReleaseError("must have labels of groups as a list, got others")
+            raise ReleaseError(
+                f"must have labels of groups as a list, got {shown(labels)} in family {number}"
+            )
     if len(families) == 1 and families[0]["over"] is not None and families[0]["mechanism"] is None:
-        raise ReleaseError("must state exact totals of one family over axes as version 3 does, got others")
+        raise ReleaseError(
+            "must state exact totals of one family over axes under the key totals, got the key families"
+        )
 
 
 def array_shapes(meta: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from countveil.privacy._text import first_wrong, shown
 from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.level import PrivacyLevel, total
@@ -23,15 +24,23 @@ def checked(
     if waves is None:
         return None
     names, of_row = tuple(waves[0]), tuple(waves[1])
-    named = all(isinstance(name, str) and name for name in names)
-    if not names or not named or len(set(names)) < len(names):
-        raise ReleaseError("waves must have names, each another one, got none, an empty one or one twice")
-    if len(of_row) != rows or not all(type(place) is int and 0 <= place < len(names) for place in of_row):
+    rule = "waves must have at least one name, and names that differ from each other"
+    wrong = first_wrong(names, lambda name: isinstance(name, str) and bool(name)) if names else "none"
+    if not wrong and len(set(names)) < len(names):
+        wrong = f"{shown(next(name for name in names if names.count(name) > 1))} twice"
+    if wrong:
+        raise ReleaseError(f"{rule}, got {wrong}")
+    rule = f"waves must number the wave of each of {rows} rows from 0 to {len(names) - 1}"
+    if len(of_row) != rows:
+        raise ReleaseError(f"{rule}, got {len(of_row)} numbers")
+    if wrong := first_wrong(of_row, lambda place: type(place) is int and 0 <= place < len(names)):
+        raise ReleaseError(f"{rule}, got {wrong}")
+    if row_labels is None:
         raise ReleaseError(
-            f"waves must say for each of {rows} rows which of {len(names)} it is of, got others"
+            "waves must come with row labels, which say whose reports they are, got no row labels"
         )
-    if row_labels is None or directed is not None:
-        raise ReleaseError("waves must be of rows with labels, and of no network, got others")
+    if directed is not None:
+        raise ReleaseError(f"waves must be None for a network, got waves with directed={directed}")
     people = spelt_alike(row_labels)
     if len(set(zip(people, of_row, strict=True))) < rows:
         raise ReleaseError(

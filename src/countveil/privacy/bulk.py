@@ -9,6 +9,7 @@ from typing import Any
 
 from countveil.privacy import _counts
 from countveil.privacy._counts import Counts
+from countveil.privacy._text import shown
 from countveil.privacy.any_level import Level
 from countveil.privacy.privatize import Levels, privatize_checked, read_levels, read_truncate
 
@@ -90,7 +91,8 @@ def _write(
             columns = schema if columns is None else columns
             if schema != columns:
                 raise ValueError(
-                    f"counts must have the columns of the first part, got other columns in part {len(names)}"
+                    "counts must have the columns of the first part, in the same order, "
+                    f"got {_columns_that_differ(schema, columns)} in part {len(names)}"
                 )
             names.append(NAME.format(len(names)))
             waiting.append(pool.submit(_write_one, table, levels, truncate, folder / names[-1]))
@@ -101,6 +103,22 @@ def _write(
     if not names:
         raise ValueError("counts must have at least one part, got none")
     return names
+
+
+def _columns_that_differ(schema: Any, first: Any) -> str:
+    """What the columns of a part have that differs from those of the first part, for a message."""
+    (sizes, labels), (wanted, names) = schema, first
+    if sizes != wanted:
+        return f"shape {sizes} after the rows and not {wanted}"
+    for axis, (given, known) in enumerate(zip(labels, names, strict=True), start=1):
+        if given is None or known is None:
+            if given is not known:
+                return f"{'no labels' if given is None else 'labels'} along axis {axis}"
+            continue
+        for one, other in zip(given, known, strict=True):
+            if one != other:
+                return f"{shown(one)} and not {shown(other)} along axis {axis}"
+    return "other columns"
 
 
 def _write_one(table: Counts, levels: Levels, truncate: bool | None, path: Path) -> None:

@@ -99,11 +99,11 @@ def count_json(content: bytes, axes: tuple[tuple[str, ...], ...], name: str) -> 
     def walk(node: Any, labels: tuple[str, ...]) -> None:
         if len(labels) < len(axes):
             if type(node) is not dict:
-                raise RefusedError(name, "the counts", f"must be nested {len(axes)} deep, got less")
+                raise RefusedError(name, "the counts", f"must be nested {len(axes)} deep, got {len(labels)}")
             for label, inner in node.items():
                 walk(inner, (*labels, label))
         elif type(node) is not int or not 0 <= node <= MAX_COUNT:
-            raise RefusedError(name, "a count", f"{_WHOLE}, got something else")
+            raise RefusedError(name, "a count", f"{_WHOLE}, got {_kind(node)} (not shown: it may be private)")
         else:
             totals[labels] = node
 
@@ -142,8 +142,27 @@ def _miswritten(key: tuple[str, ...], cell: str, axes: tuple[tuple[str, ...], ..
 
 def _whole(cell: str, name: str, field: str) -> int:
     if not cell.isascii() or not cell.isdecimal() or len(cell) > 19 or int(cell) > MAX_COUNT:
-        raise RefusedError(name, field, f"{_WHOLE} in its last cell, got something else")
+        got = f"{_kind_of_text(cell)} (not shown: it may be private)"
+        raise RefusedError(name, field, f"{_WHOLE} in its last cell, got {got}")
     return int(cell)
+
+
+def _kind(node: Any) -> str:
+    """What stands in place of a count in JSON, without its value."""
+    if type(node) is int:
+        return "a negative number" if node < 0 else "a larger number"
+    return _fields.kind_of(node)
+
+
+def _kind_of_text(cell: str) -> str:
+    """What stands in place of a count in a table, without its value."""
+    if not cell:
+        return "an empty cell"
+    if not cell.isascii() or not reads_as_number(cell):
+        return "text"
+    if cell.isdecimal():
+        return "a larger number"
+    return "a negative number" if cell.startswith("-") else "a number that is not written as digits only"
 
 
 def _laid_out(totals: Mapping[tuple[str, ...], int], axes: tuple[tuple[str, ...], ...], name: str) -> Counted:

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from countveil.privacy import names
+from countveil.privacy._text import shown
 from countveil.privacy.any_level import Level
 from countveil.privacy.concentrated import ConcentratedLevel
 from countveil.privacy.errors import LimitError, RefusedError
@@ -43,7 +44,6 @@ _OF_RHO = "rho"
 """What stands in place of N where a level of rho is stored."""
 _NAME_IT = "name another: --ledger, or COUNTVEIL_LEDGER"
 _WAIT_SECONDS = 60
-_FRACTIONS = "must be two positive fractions, got something else"
 _TABLES = (
     "CREATE TABLE settings (name TEXT PRIMARY KEY, value BLOB NOT NULL) WITHOUT ROWID",
     """CREATE TABLE releases (
@@ -148,17 +148,17 @@ class Ledger:
                 self._connection.execute(f"PRAGMA application_id = {_APPLICATION}")
                 self._connection.execute(f"PRAGMA user_version = {_VERSION}")
             elif known not in ((_APPLICATION, _VERSION), (_APPLICATION, _VERSION_OF_RHO)):
-                rule = f"must be a ledger of version {_VERSION} or {_VERSION_OF_RHO}, got other data"
-                raise RefusedError(self.path, "the ledger", rule)
+                rule = f"must be a ledger of version {_VERSION} or {_VERSION_OF_RHO}"
+                ours = known[0] == _APPLICATION
+                got = f"version {known[1]}" if ours else f"a database whose application_id is {known[0]}"
+                raise RefusedError(self.path, "the ledger", f"{rule}, got {got}; {_NAME_IT}")
             if (fault := self._one("PRAGMA integrity_check(1)")[0]) != "ok":
                 raise RefusedError(self.path, "the ledger", f"must be whole, got damage: {fault}")
             stored = self._setting("secret")
             if type(stored) is not bytes or stored != _checked(stored[:32]):
-                raise RefusedError(
-                    self.path,
-                    "secret",
-                    "must be 32 bytes and their hash, got something else: the ledger is damaged",
-                )
+                got = f"{len(stored)} bytes that do not match" if type(stored) is bytes else "no bytes"
+                rule = f"must be 32 bytes and their hash, got {got}: the ledger is damaged"
+                raise RefusedError(self.path, "secret", rule)
             self._secret = stored[:32]
 
     @contextmanager
@@ -208,7 +208,8 @@ class Ledger:
                 return PrivacyLevel.zcdp(Fraction(epsilon))
             return PrivacyLevel(Fraction(epsilon), Fraction(precision))
         except (ValueError, TypeError, ArithmeticError):
-            raise RefusedError(self.path, "a level", f"{_FRACTIONS}: the ledger is damaged") from None
+            got = f"{shown(epsilon)} and {shown(precision)}: the ledger is damaged"
+            raise RefusedError(self.path, "a level", f"must be two positive fractions, got {got}") from None
 
     def _digest(self, purpose: str, *parts: str) -> bytes:
         message = "\0".join([purpose, *parts])

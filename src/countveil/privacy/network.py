@@ -4,7 +4,7 @@ from typing import Any
 
 from countveil.privacy import _npy
 from countveil.privacy._counts import Counts
-from countveil.privacy._reports import anything_below
+from countveil.privacy._reports import first_below
 from countveil.privacy.release import Release
 
 
@@ -30,20 +30,22 @@ def check_counts(table: Counts, directed: bool | None) -> None:
             "counts of a network must have the same actors as rows and columns, in the same order, got "
             f"{rows[place]!r} and {columns[place]!r} at {place}"
         )
-    if not directed and anything_below(table.values) and not _symmetric(table):
+    if not directed and first_below(table.values) and (pair := _asymmetric(table)):
         raise ValueError(
             "counts of an undirected network must have each pair once, above the diagonal, or the same count on both "
-            "sides of it, got others"
+            f"sides of it, got different counts at index {pair} and {pair[::-1]} (not shown: they are private). If "
+            "the two directions of a pair are counts of their own, give directed=True"
         )
 
 
-def _symmetric(table: Counts) -> bool:
+def _asymmetric(table: Counts) -> tuple[int, int] | None:
+    """Where the first count is that differs from the one on the other side of the diagonal."""
     values = table.values
-    if table.sparse:
-        return bool((values != values.T).nnz == 0)
     if isinstance(values, list):
-        return all(value == values[j][i] for i, row in enumerate(values) for j, value in enumerate(row))
-    return bool((values == values.T).all())
+        every = ((i, j) for i, row in enumerate(values) for j in range(len(row)))
+        return next(((i, j) for i, j in every if values[i][j] != values[j][i]), None)
+    rows, columns = (values != values.T).nonzero()
+    return min(zip(rows.tolist(), columns.tolist(), strict=True), default=None)
 
 
 def recorded(release: Release, directed: bool | None) -> Release:

@@ -13,7 +13,7 @@ from countveil.privacy._cells import ByCell
 from countveil.privacy._covariates import RowCovariates
 from countveil.privacy._exposure import ReleasedExposure
 from countveil.privacy._reports import Labels, check_directed, check_labels, describe_labels, frozen
-from countveil.privacy._text import card
+from countveil.privacy._text import card, first_wrong, shown
 from countveil.privacy._totals import ReleasedTotals
 from countveil.privacy._waves import Waves
 from countveil.privacy.any_level import Level
@@ -381,9 +381,14 @@ def _mechanisms(
     if isinstance(given, ByCell):
         return _cells.checked(given, shape, source)
     rows, one, imported = shape[0], isinstance(given, Given), source is not None
-    listed = (given,) if one else tuple(given) if isinstance(given, Iterable) else ()
-    if len(listed) != (1 if one else rows) or not all(isinstance(each, Given) for each in listed):
-        raise ReleaseError(f"mechanism must be one, or one for each of {rows} rows, got others")
+    rule = f"mechanism must be one, or one for each of {rows} rows"
+    if not one and not isinstance(given, Iterable):
+        raise ReleaseError(f"{rule}, got {shown(given)}")
+    listed = (given,) if one else tuple(given)
+    if wrong := first_wrong(listed, lambda each: isinstance(each, Given)):
+        raise ReleaseError(f"{rule}, got {wrong}")
+    if not one and len(listed) != rows:
+        raise ReleaseError(f"{rule}, got {len(listed)}")
     known = {each: each.mechanism if isinstance(each, Level) else each for each in set(listed)}
     for each in known.values() if not imported else ():
         try:
@@ -442,8 +447,8 @@ def check_kinds(
             raise ReleaseError(
                 f"reports must not be missing, because {each.name} gives every count one, got NaN"
             )
-        if fraction and not getattr(each, "real", False):
-            raise ReleaseError(f"reports must be whole numbers with {each.name}, got a fraction")
+        if fraction is not None and not getattr(each, "real", False):
+            raise ReleaseError(f"reports must be whole numbers with {each.name}, got {fraction}")
 
 
 def _parts(
@@ -468,14 +473,15 @@ def _parts(
             yield each, reports[chosen] if hasattr(reports, "dtype") else [reports[row] for row in chosen]
 
 
-def _absent_and_fraction(reports: Any) -> tuple[bool, bool]:
-    """Whether any report is NaN, and whether any is a fraction."""
+def _absent_and_fraction(reports: Any) -> tuple[bool, float | None]:
+    """Whether any report is NaN, and the first that is a fraction."""
     numpy = _npy.optional("numpy")
     if numpy is not None and isinstance(reports, numpy.ndarray):
         absent = numpy.isnan(reports)
-        return bool(absent.any()), bool((numpy.floor(reports) != reports)[~absent].any())
+        fractions = reports[~absent & (numpy.floor(reports) != reports)]
+        return bool(absent.any()), float(fractions[0]) if fractions.size else None
     flat: list[Any] = list(reports)
     while isinstance(flat[0], list | tuple):
         flat = [value for part in flat for value in part]
     there = [value for value in flat if value == value]
-    return len(there) < len(flat), any(math.floor(value) != value for value in there)
+    return len(there) < len(flat), next((value for value in there if math.floor(value) != value), None)

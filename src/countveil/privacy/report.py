@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from countveil.privacy import _covariates, _fields, _format
+from countveil.privacy._text import shown
 from countveil.privacy.any_level import Level
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.study import Study
@@ -131,19 +132,26 @@ def decode(content: bytes, study: Study, name: str) -> Report:
     wave = value.get("wave")
     if wave not in (study.waves or (None,)):
         rule = "must be one of the study's" if study.waves else "must be left out in a study without waves"
-        raise RefusedError(name, "wave", f"{rule}, got {_fields.shown(wave) if stated else 'none'}")
+        raise RefusedError(name, "wave", f"{rule}, got {shown(wave) if stated else 'none'}")
     covariates = _of_study(value, study, name)
     _fields.check(value["level"], dict.fromkeys(study.levels[0].numbers(), str), name, "level")
     level = _fields.level(value["level"], name, "level")
     if level not in study.levels:
-        raise RefusedError(name, "level", "must be one that the study offers, got another")
+        offered = ", ".join(each.spelt() for each in study.levels)
+        raise RefusedError(
+            name, "level", f"must be one that the study offers, {offered}, got {level.spelt()}"
+        )
     if not _TOKEN.fullmatch(value["participant"]):
-        raise RefusedError(name, "participant", "must be 32 hexadecimal digits, got something else")
+        raise RefusedError(
+            name, "participant", f"must be 32 hexadecimal digits, got {shown(value['participant'])}"
+        )
     _check_values(value["reports"], study, name)
     body, seal = content[:-_SEAL_LENGTH], content[-_SEAL_LENGTH:]
     if seal != _SEAL % hashlib.sha256(body).hexdigest().encode("ascii"):
         raise RefusedError(
-            name, "sha256", "must be the SHA-256 of all before it, got another: the file was changed"
+            name,
+            "sha256",
+            f"must be the SHA-256 of all before it, got {shown(value['sha256'])}: the file was changed",
         )
     return Report(value["participant"], level, value["reports"], wave, covariates)
 
@@ -168,5 +176,5 @@ def _check_values(values: list[Any], study: Study, name: str) -> None:
         return
     for place, value in enumerate(values):
         if type(value) is not int or not lowest <= value <= HIGHEST:
-            rule = f"must be a whole number from {lowest} to {HIGHEST}, got {_fields.shown(value)}"
+            rule = f"must be a whole number from {lowest} to {HIGHEST}, got {shown(value)}"
             raise RefusedError(name, f"reports[{place}]", rule)

@@ -17,6 +17,7 @@ from typing import Any
 
 from countveil.privacy import _covariates, _fields, _format, counting, promise, wording
 from countveil.privacy._covariates import Covariate
+from countveil.privacy._text import shown
 from countveil.privacy.any_level import Level
 from countveil.privacy.concentrated import ConcentratedLevel
 from countveil.privacy.errors import RefusedError
@@ -87,7 +88,7 @@ class Study:
         """The study in one of its waves; as it is if it has none. Raises ValueError for another wave, or for none."""
         if wave not in (self.waves or (None,)):
             wanted = f"one of {', '.join(self.waves)}" if self.waves else "left out in a study without waves"
-            raise ValueError(f"wave must be {wanted}, got {'none' if wave is None else _fields.shown(wave)}")
+            raise ValueError(f"wave must be {wanted}, got {'none' if wave is None else shown(wave)}")
         return replace(self, wave=wave)
 
     @property
@@ -264,7 +265,7 @@ def new(
     if kind == WORDS and len(frozen) == 1:
         bad = [label for label in frozen[0][1] if list(counting.words(label)) != [label]]
         if bad:
-            listed = ", ".join(_fields.shown(label) for label in bad[:5])
+            listed = ", ".join(shown(label) for label in bad[:5])
             raise RefusedError(
                 "the study",
                 "schema.axes[0].labels",
@@ -291,7 +292,7 @@ def read(content: bytes, name: str) -> Study:
     _fields.check(value["mechanism"], {"name": str, "version": int}, name, "mechanism")
     mechanism, numbers = _mechanism(value["mechanism"], name)
     if value["reports"] not in ("truncated", "signed"):
-        got = _fields.shown(value["reports"])
+        got = shown(value["reports"])
         raise RefusedError(name, "reports", f"must be 'truncated' or 'signed', got {got}")
     if mechanism.signed_only and value["reports"] != "signed":
         raise RefusedError(name, "reports", f"must be 'signed' with {mechanism.title}, got 'truncated'")
@@ -309,8 +310,9 @@ def read(content: bytes, name: str) -> Study:
         covariates=_covariates.declared(value["covariates"], name) if "covariates" in value else (),
     )
     if value["schema"]["hash"] != study.schema_hash:
+        got = shown(value["schema"]["hash"])
         raise RefusedError(
-            name, "schema.hash", f"must be the hash of the axes, {study.schema_hash}, got another"
+            name, "schema.hash", f"must be the hash of the axes, {study.schema_hash}, got {got}"
         )
     _check_id(value, name)
     return study
@@ -319,10 +321,8 @@ def read(content: bytes, name: str) -> Study:
 def _address(value: str | None, name: str) -> str | None:
     """An address that a content-security policy can name as it is; only one on this machine may do without TLS."""
     if value is not None and not _ADDRESS.fullmatch(value):
-        rule = (
-            "must be an https address of host, port and path alone, or http on localhost, got something else"
-        )
-        raise RefusedError(name, "address", rule)
+        rule = "must be an https address of host, port and path alone, or http on localhost"
+        raise RefusedError(name, "address", f"{rule}, got {shown(value)}")
     return value
 
 
@@ -330,16 +330,15 @@ def _check_id(value: dict[str, Any], name: str) -> None:
     """Refuses an id that is not the hash of what the file says, its words about levels included."""
     described = {key: part for key, part in value.items() if key != "id"}
     if value["id"] != hashlib.sha256(_format.canonical(described)).hexdigest():
-        raise RefusedError(
-            name, "id", "must be the SHA-256 of all other fields, got another: the file was changed"
-        )
+        rule = f"must be the SHA-256 of all other fields, got {shown(value['id'])}: the file was changed"
+        raise RefusedError(name, "id", rule)
 
 
 def _mechanism(value: dict[str, Any], name: str) -> tuple[type[Mechanism], tuple[str, ...]]:
     """The mechanism that a study names, and the numbers of its levels."""
     if value["name"] not in _NUMBERS:
         known = " or ".join(map(repr, _NUMBERS))
-        raise RefusedError(name, "mechanism.name", f"must be {known}, got {_fields.shown(value['name'])}")
+        raise RefusedError(name, "mechanism.name", f"must be {known}, got {shown(value['name'])}")
     mechanism, numbers = _NUMBERS[value["name"]]
     _fields.fixed(value, {"version": mechanism.version}, name, "mechanism")
     return mechanism, numbers
@@ -358,11 +357,8 @@ def _levels(entries: list[Any], numbers: tuple[str, ...], name: str) -> tuple[Le
         _fields.check(entry, dict.fromkeys((*numbers, "meaning"), str), name, field)
         level = _fields.level(entry, name, field)
         if entry["meaning"] != level.describe():
-            raise RefusedError(
-                name,
-                f"{field}.meaning",
-                f"must be what its numbers mean, {level.describe()!r}, got something else",
-            )
+            rule = f"must be what its numbers mean, {level.describe()!r}, got {shown(entry['meaning'])}"
+            raise RefusedError(name, f"{field}.meaning", rule)
         levels.append(level)
     if len(set(levels)) != len(levels):
         raise RefusedError(name, "levels", "must differ from each other, got a duplicate")
@@ -371,7 +367,7 @@ def _levels(entries: list[Any], numbers: tuple[str, ...], name: str) -> tuple[Le
 
 def _schema(value: dict[str, Any], name: str) -> tuple[str, tuple[tuple[str, tuple[str, ...]], ...]]:
     if value.get("kind") not in (WORDS, CATEGORIES):
-        got = _fields.shown(value.get("kind"))
+        got = shown(value.get("kind"))
         raise RefusedError(name, "schema.kind", f"must be '{WORDS}' or '{CATEGORIES}', got {got}")
     of_words = value["kind"] == WORDS
     _fields.check(value, _WORD_KINDS if of_words else _SCHEMA_KINDS, name, "schema")

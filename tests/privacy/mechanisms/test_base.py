@@ -154,8 +154,19 @@ def test_words_say_what_was_done_and_what_it_protects(text, spec, parameters):
             lambda: m.Table([[1], [1, 1e-320]]),
             "probabilities must be 0 or at least 1e-300, got 9.99989e-321 in row 1",
         ),
-        (lambda: m.Table([]), "probabilities must have rows of one length, at least one, got others"),
-        (lambda: m.Table([[1], [0.5, 0.5]]), "probabilities must have rows of one length"),
+        (lambda: m.Table([]), "probabilities must have at least one row, and rows of one length, got none"),
+        (
+            lambda: m.Table([[1], [0.5, 0.5]]),
+            "probabilities must have at least one row, and rows of one length, got 1 numbers in row 0 and 2 in row 1",
+        ),
+        (
+            lambda: m.Table.of_parameters({"probabilities": [["1"], 7]}),
+            "probabilities must be a list of lists, got 7 in entry 1",
+        ),
+        (
+            lambda: m.Table.of_parameters({"probabilities": 7}),
+            "probabilities must be a list of lists, got 7",
+        ),
         (lambda: m.Table([[1, 0], [0.5, 0.4]]), "probabilities must sum to 1 in every row, got 0.9 in row 1"),
         (lambda: m.Table([[1.5, -0.5]]), "probabilities must not be negative, got -0.5 in row 0"),
         (

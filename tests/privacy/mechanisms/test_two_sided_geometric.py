@@ -231,7 +231,7 @@ def test_mechanisms_may_hold_mechanisms_in_one_spelling(monkeypatch):
     for divisor in ("1", "01", True, 1.0):
         other = stated | {"parameters": stated["parameters"] | {"divisor": divisor}}
         with pytest.raises(
-            ValueError, match=r"^mechanism 'above' must have its parameters in their one spell"
+            ValueError, match=f"^mechanism 'above' must have divisor in its one spelling, 1, got {divisor!r}$"
         ):
             from_json(other)
 

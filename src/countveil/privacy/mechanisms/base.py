@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
+from countveil.privacy._text import shown
 from countveil.privacy.exact import Exact, exact, from_text, positive, short
 
 MOST_DIGITS = 100
@@ -70,14 +71,14 @@ def from_json(value: Any) -> Mechanism:
         found = kind.of_parameters(parameters)
     except (TypeError, ValueError) as error:
         raise ValueError(f"mechanism {name!r}: {error}") from None
-    if json.dumps(found.parameters(), sort_keys=True) != json.dumps(parameters, sort_keys=True):
-        raise ValueError(f"mechanism {name!r} must have its parameters in their one spelling, got another")
+    spelt = found.parameters()
+    for key in sorted({*spelt, *parameters}):
+        if json.dumps(spelt.get(key), sort_keys=True) != json.dumps(parameters.get(key), sort_keys=True):
+            raise ValueError(
+                f"mechanism {name!r} must have {key} in its one spelling, {shown(spelt.get(key))}, "
+                f"got {shown(parameters.get(key))}"
+            )
     return found
-
-
-def shown(value: Any) -> str:
-    """A value from a file for a message: short, in ASCII, with nothing that moves a cursor."""
-    return ascii(value)[:40]
 
 
 def names_in(value: Any) -> str:

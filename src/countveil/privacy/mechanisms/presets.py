@@ -4,7 +4,8 @@ import math
 from fractions import Fraction
 from typing import NamedTuple
 
-from countveil.privacy.mechanisms.base import Mechanism, shown
+from countveil.privacy._text import shown
+from countveil.privacy.mechanisms.base import Mechanism
 from countveil.privacy.mechanisms.composed import Composed
 from countveil.privacy.mechanisms.gaussian import DiscreteGaussian
 from countveil.privacy.mechanisms.hiding import Suppression

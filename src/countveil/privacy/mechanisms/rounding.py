@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from countveil.privacy._text import shown
 from countveil.privacy.exact import from_text
-from countveil.privacy.mechanisms.base import NO_DIFFERENTIAL_PRIVACY, Elsewhere, check_names, shown, whole
+from countveil.privacy.mechanisms.base import NO_DIFFERENTIAL_PRIVACY, Elsewhere, check_names, whole
 
 
 @dataclass(frozen=True, repr=False)

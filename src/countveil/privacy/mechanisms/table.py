@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
+from countveil.privacy._text import first_wrong, shown
 from countveil.privacy.exact import exact, from_text, rounded_up, short
 from countveil.privacy.mechanisms.base import Elsewhere, check_names
 
@@ -46,8 +47,13 @@ class Table(Elsewhere):
         _check_size(given)
         rows = tuple(_row(y, row) for y, row in enumerate(given))
         _check_size(rows)
-        if not rows or not rows[0] or len({len(row) for row in rows}) > 1:
-            raise ValueError("probabilities must have rows of one length, at least one, got others")
+        rule = "probabilities must have at least one row, and rows of one length"
+        if not rows:
+            raise ValueError(f"{rule}, got none")
+        if wrong := next((y for y, row in enumerate(rows) if len(row) != len(rows[0])), 0):
+            raise ValueError(
+                f"{rule}, got {len(rows[0])} numbers in row 0 and {len(rows[wrong])} in row {wrong}"
+            )
         object.__setattr__(self, "probabilities", rows)
 
     def parameters(self) -> dict[str, Any]:
@@ -59,8 +65,10 @@ class Table(Elsewhere):
         """The table of these rows; ValueError or TypeError for anything else."""
         check_names(parameters, ("probabilities",))
         rows = parameters["probabilities"]
-        if not isinstance(rows, list) or not all(isinstance(row, list) for row in rows):
-            raise ValueError("probabilities must be a list of lists, got others")
+        if not isinstance(rows, list):
+            raise ValueError(f"probabilities must be a list of lists, got {shown(rows)}")
+        if wrong := first_wrong(rows, lambda row: isinstance(row, list)):
+            raise ValueError(f"probabilities must be a list of lists, got {wrong}")
         _check_size(rows)
         longest = max((len(p) for row in rows for p in row if isinstance(p, str)), default=0)
         if longest > 2 * MOST_DIGITS + 1:
