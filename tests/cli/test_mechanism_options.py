@@ -98,7 +98,11 @@ def test_a_table_is_read_from_a_file(tmp_path):
         (None, {"alpha": "1"}, "alpha must be at least 0 and below 1, got 1$"),
         (None, {"alpha": "9" * 400}, "alpha must be at least 0 and below 1, got 9{40}$"),
         ("suppression", {"below": "1"}, "below must be"),
-        ("nhs-hes", {"below": "8"}, "--mechanism 'nhs-hes' must come without options of its own"),
+        (
+            "nhs-hes",
+            {"below": "8"},
+            "must come without further options, got --below: leave them out",
+        ),
         ("rounding --base 5 then laplace --scale 2", {}, "steps must be Suppression, .* got Laplace"),
         ("rounding --base 5 then exact", {}, "steps must be Suppression, .* got NoneType"),
         ("rounding --base 5 then rounding", {}, "must come with --base, got none"),
@@ -194,7 +198,10 @@ def test_values_are_named(table):
         ("a,a,mechanism,base\n1,2,rounding,5\n", "one column beside mechanism"),
         ("a,mechanism,base\n1,sounding,5\n", "--mechanism must be one of"),
         ("a,mechanism,base\n1,rounding,\n", "must come with --base"),
-        ("a,mechanism,below,hides-zero\n1,suppression,5,maybe\n", "yes, no or nothing"),
+        (
+            "a,mechanism,below,hides-zero\n1,suppression,5,maybe\n",
+            "or nothing in column 'hides-zero', got 'maybe'",
+        ),
         ("a,base\n1,5\n", "none: add --mechanism random-rounding or rounding"),
     ],
 )

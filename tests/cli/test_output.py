@@ -26,7 +26,9 @@ def test_a_folder_for_outputs_is_a_folder_or_new(tmp_path):
     check_folder(tmp_path)
     check_folder(tmp_path / "new")
     Path(tmp_path / "file").touch()
-    with pytest.raises(NotADirectoryError, match="file must be a directory for the files"):
+    with pytest.raises(
+        NotADirectoryError, match="file must be a directory for the files, got a file: give the path"
+    ):
         check_folder(tmp_path / "file")
 
 

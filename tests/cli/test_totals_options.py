@@ -129,7 +129,7 @@ def test_both_margins_of_a_wide_table_are_kept(here):
         (("--totals-mechanism", "exact"), "--totals-mechanism must come with --totals"),
         (
             ("--totals", "by_age.csv", "--totals-of", "rows", "--totals-of", "columns"),
-            "given once, or 1 times",
+            "given once, or once for each of 1 files of totals, got it 2 times",
         ),
         (
             ("--totals", "by_age.csv", "--totals-of", "columns", "--totals-mechanism", "rounding --base 7"),

@@ -170,7 +170,7 @@ def test_a_file_that_changes_after_it_was_checked_is_refused(valid, tmp_path, mo
     shutil.copyfile(valid, path)
     hostile.changed(valid, other, hostile.value_at("posterior/theta", 12345.0))
     swapped(xr, monkeypatch, lambda: path.write_bytes(other.read_bytes()))  # the same file, another fit
-    with pytest.raises(ValueError, match="must stay as it was while it is read, got other bytes"):
+    with pytest.raises(ValueError, match="must stay as it was while it is read, got a change: load it again"):
         cv.TopicModel.load(path)
 
 
@@ -233,6 +233,40 @@ def test_a_chunk_is_unpacked_where_deflate_was_not_skipped(skipped, content, who
         else:
             with pytest.raises(ValueError, match="got a chunk that unpacks to more at a"):
                 Checked(file, source)
+
+
+def put_growing(file):
+    file.create_dataset("a", shape=(2,), maxshape=(None,), dtype="f8", chunks=(2,))
+
+
+@pytest.mark.parametrize(
+    ("put", "said"),
+    [
+        (put_growing, r"arrays of fixed sizes, got \(2,\) that may grow to \(.*\) at a"),
+        (lambda file: file.create_dataset("a", data=h5py.Empty("f8")), "fixed sizes, got no array at a"),
+        (
+            lambda file: file.create_dataset("a", data=np.ones(9), chunks=(9,), compression="lzf"),
+            r"by deflate or not at all, got HDF5 filters \[.*32000\] at a",
+        ),
+        (
+            lambda file: file.create_dataset("a", data=np.zeros(2, [("x", "f8")])),
+            "must hold numbers and text, got HDF5 type class 6 at a",
+        ),
+        (
+            lambda file: file.create_dataset("a", data=["x", "y"], dtype=h5py.string_dtype(), chunks=(1,)),
+            "text in one piece, got text in chunks at a",
+        ),
+    ],
+)
+def test_arrays_that_no_fit_has_are_refused_with_what_they_are(put, said, tmp_path):
+    with h5py.File(tmp_path / "a.nc", "w") as file:
+        put(file)
+    with (
+        (tmp_path / "a.nc").open("rb") as source,
+        h5py.File(source) as file,
+        pytest.raises(ValueError, match=said),
+    ):
+        Checked(file, source)
 
 
 @pytest.fixture(scope="module")

@@ -295,7 +295,7 @@ def test_cells_without_a_row_are_explained_for_each_mechanism():
     for wrong, rule in (
         ({"by": "regime"}, "nothing of 2 cells"),
         ({"by": "week"}, "one column of the table"),
-        ({}, "together with by"),
+        ({}, "together with by, .* got dict with by=None"),
     ):
         with pytest.raises(ValueError, match=rule):
             cv.import_long(*long, {"h": m.Suppression(10), "r": m.RandomRounding(3)}, "s", **wrong)

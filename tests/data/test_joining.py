@@ -510,7 +510,8 @@ def test_covariates_that_stay_are_of_the_person_and_those_that_change_are_left_o
     assert data.differing == {"age": 1}
     assert dict(in_rows_of(data, "~ party")["party"]) == {"bob": "D", "ann": "R", "cy": "I"}
     with pytest.raises(
-        ValueError, match=r"'age' must be the same in all waves of a person .* got others of 1 people"
+        ValueError,
+        match=r"'age' must be the same in all waves .* got values that differ between waves for 1 of the people",
     ):
         cv.TensorModel(2, prevalence="~ party + age").fit(data)
     assert cv.covariates_of(cv.by_wave(made())) is None

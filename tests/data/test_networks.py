@@ -153,7 +153,7 @@ def weighted(value):
         (network(), NAMES[:3], "each of the graph's 4 nodes once, got 3 names"),
         (network(), [*NAMES[:3], "ann"], "each of the graph's 4 nodes once"),
         (nx.Graph(), None, "at least one node"),
-        (nx.path_graph([1, "1"]), None, "as text, got a duplicate"),
+        (nx.path_graph([1, "1"]), None, "as text, got (a duplicate|'1' twice)"),
         (weighted(-7), None, "got a negative weight"),
         (weighted(7.5), None, "counts must be whole numbers"),
         (weighted(float("nan")), None, "counts must be whole numbers"),
@@ -195,5 +195,5 @@ def test_weights_in_text_are_numbers_and_missing_ones_are_warned_of():
     with pytest.warns(UserWarning, match="no edge has the attribute 'kilos'"):
         assert graph_counts(graph, weight="kilos").to_numpy().tolist() == [[1, 1], [1, 0]]
     graph.add_edge("b", "b", weight="2.5")
-    with pytest.raises(ValueError, match="must hold whole numbers, got something else"):
+    with pytest.raises(ValueError, match=r"must hold whole numbers, got str \(not shown"):
         graph_counts(graph)

@@ -106,7 +106,7 @@ def test_the_pilot_itself_comes_in_its_own_rows(sparse):
     ("arguments", "message"),
     [((0, 5, 1.0), "got 0 and 5"), ((2, 1, 1.0), "got 2 and 1"), ((2, 5, 0.0), "total must be positive"),
      ((2, 5, float("nan")), "total must be positive"), ((2, 5, 1.0, 1.5), "dispersion must be one of"),
-     ((2, 5, 1.0, "row"), "dispersion must be a number where counts are drawn from the prior, got 'row'")],
+     ((2, 5, 1.0, "row"), "dispersion must be a number if counts are drawn from the prior, got 'row'")],
 )  # fmt: skip
 def test_a_prior_that_is_none_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):

@@ -348,20 +348,20 @@ def test_a_first_row_is_no_header_if_it_looks_like_a_count_gone_wrong():
         (
             "csv",
             b"Gr\xf6\xdfe,3",
-            "must be UTF-8 text, got other bytes at 2. This is not plain text in UTF-8. Save it as",
+            "must be UTF-8 text, got bytes that are not at 2. This is not plain text in UTF-8. Save it as",
         ),
         (
             "json",
             b'{"Gr\xf6\xdfe": 3}',
-            "got other bytes at 4. This is not plain text in UTF-8. Save it as plain text",
+            "got bytes that are not at 4. This is not plain text in UTF-8. Save it as plain text",
         ),
         (
             "text",
             b"PK\x03\x04",
-            "must be plain text, got another format. This is an office document",
+            "must be plain text, got a file of another kind. This is an office document",
         ),
         ("text", b"%PDF-1.7", "This is a PDF, not plain text. Open it, copy its text"),
-        ("text", b"\xff", "must be UTF-8 text, got other bytes at 0"),
+        ("text", b"\xff", "must be UTF-8 text, got bytes that are not at 0"),
         ("csv", b"zebra\n", "must have 2 cells"),
         (
             "csv",

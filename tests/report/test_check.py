@@ -64,7 +64,10 @@ def test_a_release_of_the_model_looks_as_expected_and_another_does_not():
     assert found.seen.sum() == 1000
     assert (found.low <= found.high).all()
     doubled = release_of(2 * rng.poisson(rate))
-    with pytest.raises(ValueError, match="release must be the one that was fitted, got other reports"):
+    with pytest.raises(
+        ValueError,
+        match="got reports that differ from those of the fit in some cell",
+    ):
         observed(fit, doubled)
     del fit.posterior.attrs["reports"]  # as in files of earlier versions, which do not know
     other = check(fit, observed(fit, doubled), np.random.default_rng(1))

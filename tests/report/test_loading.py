@@ -35,7 +35,7 @@ def test_a_release_with_the_noise_levels_of_the_fit_is_taken(fit):
     ids=["first rows swapped", "last rows swapped", "fewer levels", "one level"],
 )
 def test_other_noise_levels_are_refused_row_by_row(fit, levels, row):
-    message = rf"^release must be the one that was fitted, got other noise levels, first in row {row}$"
+    message = rf"^release must be the one that was fitted, with alpha [.0-9]+ in row {row}, got [.0-9]+ in row {row}$"
     with pytest.raises(ValueError, match=message):
         observed(fit, release_of(COUNTS, levels))
 
@@ -44,7 +44,7 @@ def test_a_fit_of_levels_that_vary_within_rows_is_of_no_release():
     alpha = np.random.default_rng(2).uniform(0.1, 0.8, COUNTS.shape)
     alpha[:2] = cv.PrivacyLevel(1, 1).alpha
     fit = cv.TopicModel(2, **QUICK).fit(cv.PrivatizedCounts(COUNTS, alpha))
-    with pytest.raises(ValueError, match="got other noise levels, first in row 2"):
+    with pytest.raises(ValueError, match=r"got [.0-9]+ in row 2"):
         observed(fit, release_of(COUNTS, cv.PrivacyLevel(1, 1)))
 
 

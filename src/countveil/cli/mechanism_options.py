@@ -99,7 +99,12 @@ def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any
         kind = "two-sided-geometric"
     if kind is not None and (kind in m.PRESETS or THEN in kind or " --" in kind):
         if there or hides_zero:
-            raise ValueError(f"--mechanism {kind!r:.60} must come without options of its own, got others")
+            further = " and ".join(
+                f"--{name.replace('_', '-')}" for name in [*there, *["hides_zero"] * hides_zero]
+            )
+            raise ValueError(
+                f"--mechanism {kind!r:.60} must come without further options, got {further}: leave them out"
+            )
         if kind in m.PRESETS:
             return m.preset(kind)
         return cast(Mechanism, mechanism_in_text("--mechanism", kind))
@@ -287,7 +292,8 @@ class MechanismTable:
     def _mechanism(self, row: dict[str, str]) -> Mechanism:
         given = {name: row.get(name) or None for name in TABLE_COLUMNS}
         if row.get(HIDES_ZERO, "") not in ("", "yes", "no"):
-            raise ValueError(f"{self.path} must have yes, no or nothing as {HIDES_ZERO}, got others")
+            got = f"{row[HIDES_ZERO]!r:.40}"
+            raise ValueError(f"{self.path} must have yes, no or nothing in column {HIDES_ZERO!r}, got {got}")
         try:
             return stated_mechanism(row.get("mechanism") or None, row.get(HIDES_ZERO) == "yes", given)
         except ValueError as error:

@@ -48,7 +48,9 @@ def check_ending(output: Path, ending: str, *also: str) -> None:
 def check_folder(path: Path) -> None:
     """Refuse a folder for outputs that exists and is something else."""
     if path.exists() and not path.is_dir():
-        raise NotADirectoryError(f"{path} must be a directory for the files, got something else")
+        raise NotADirectoryError(
+            f"{path} must be a directory for the files, got a file: give the path of a new or existing directory"
+        )
 
 
 def is_same(one: Path, other: Path) -> bool:

@@ -220,7 +220,9 @@ def check_format(counts: Path) -> None:
     with open(counts, "rb") as file:
         start = file.read(8)
     if key := format_of(start):
-        raise ValueError(f"{counts} must hold a matrix of counts, got another format. {BOTH[key]}")
+        raise ValueError(
+            f"{counts} must hold a matrix of counts, got a file that is no plain text. {BOTH[key]}"
+        )
 
 
 def describe(release: Release, level: Level | None, labels: Labels) -> None:

@@ -145,7 +145,7 @@ class StatedTotals(NamedTuple):
         for option, given in (("--totals-of", what), ("--totals-mechanism", self.mechanisms)):
             if len(given) not in (0, 1, n) and not (is_long and given is what):
                 raise ValueError(
-                    f"{option} must be given once, or {n} times, as --totals is, got {len(given)}"
+                    f"{option} must be given once, or once for each of {n} files of totals, got it {len(given)} times"
                 )
 
     def beside_long(

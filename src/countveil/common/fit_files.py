@@ -187,8 +187,9 @@ class Checked:
 
     def _walk(self, group: h5py.h5g.GroupID, path: str, depth: int) -> None:
         if depth > DEEPEST or group.get_num_objs() > MOST_OBJECTS:
+            got = f"{group.get_num_objs()} at depth {depth} in {path or '/'!r:.60}"
             raise StructureError(
-                f"must hold at most {MOST_OBJECTS} arrays in groups {DEEPEST} deep, got more"
+                f"must hold at most {MOST_OBJECTS} arrays in groups at most {DEEPEST} deep, got {got}"
             )
         self._check_attributes(group, path)
         for raw in group:
@@ -247,12 +248,18 @@ class Checked:
             raise StructureError(f"must hold all its data itself, got a virtual array at {path}")
         filters = [plan.get_filter(i)[0] for i in range(plan.get_nfilters())]
         if not set(filters) <= _FILTERS or len(set(filters)) < len(filters):
-            raise StructureError(f"must be compressed by deflate or not at all, got another filter at {path}")
+            raise StructureError(
+                f"must be compressed by deflate or not at all, got HDF5 filters {filters} at {path}"
+            )
         if kind.get_class() not in _PLAIN:
-            raise StructureError(f"must hold numbers and text, got another type at {path}")
+            raise StructureError(
+                f"must hold numbers and text, got HDF5 type class {kind.get_class()} at {path}"
+            )
         space = found.get_space()
         if space.get_simple_extent_type() == h5py.h5s.NULL or space.get_simple_extent_dims(True) != shape:
-            raise StructureError(f"must hold arrays of fixed sizes, got another at {path}")
+            empty = space.get_simple_extent_type() == h5py.h5s.NULL
+            got = "no array" if empty else f"{shape} that may grow to {space.get_simple_extent_dims(True)}"
+            raise StructureError(f"must hold arrays of fixed sizes, got {got} at {path}")
         stored, asked = found.get_storage_size(), prod(shape) * kind.get_size()
         dataset = h5py.Dataset(found)
         if not stored and bytes(dataset.attrs.get("NAME", b"")).startswith(NO_VARIABLE):
@@ -286,7 +293,8 @@ class Checked:
         """Adds up the lengths of an array of texts, which could all be one long one."""
         offset = dataset.id.get_offset()
         if offset is None or dataset.id.get_storage_size() != dataset.size * _REFERENCE_BYTES:
-            raise StructureError(f"must hold text in one piece, got another layout at {path}")
+            stored = "text in chunks" if offset is None else f"{dataset.id.get_storage_size()} bytes"
+            raise StructureError(f"must hold text in one piece, got {stored} at {path}")
         self._source.seek(offset)
         left = dataset.size
         while left:
@@ -309,7 +317,9 @@ class Checked:
                 for reference in references:
                     found = h5py.h5r.dereference(reference, self._file.id)
                     if h5py.h5o.get_info(found).addr not in self._addresses:
-                        raise StructureError(f"must have dimensions of its own, got another at {path}")
+                        raise StructureError(
+                            f"must have its own arrays as dimensions, got one from elsewhere at {path}"
+                        )
 
 
 def pieces(dataset: h5py.Dataset) -> Iterator[np.ndarray]:
@@ -412,7 +422,7 @@ def opened(path: str | os.PathLike[str]) -> Iterator[tuple[str, BinaryIO]]:
             yield kind, file
         with faults(path):
             if _sealed(descriptor, path) != seal_checked:
-                _refuse("must stay as it was while it is read, got other bytes")
+                _refuse("must stay as it was while it is read, got a change: load it again")
     finally:
         os.close(descriptor)
 
@@ -516,7 +526,8 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
             _refuse(f"must state its {name} in at most {_LONGEST_FACT} characters, got {len(found[name])}")
     for name in ("parameters", "model"):
         if len(found[name]) > SMALL or not isinstance(json.loads(found[name]), dict):
-            _refuse(f"must state its {name} as a JSON object, got something else")
+            got = f"{len(found[name])} characters" if len(found[name]) > SMALL else f"{found[name]!r:.40}"
+            _refuse(f"must state its {name} as a JSON object of at most {SMALL} characters, got {got}")
     return found
 
 
@@ -527,7 +538,9 @@ def _check_factors(found: Checked, model: dict[str, Any]) -> None:
             _refuse(f"must hold the group {group}, got none")
     names, axes, sizes = model["spec"]["names"], model["spec"]["factor_axes"], model["sizes"]
     if not names or not all(type(size) is int and size > 0 for size in sizes.values()):
-        _refuse("must have factors over axes of one entry or more, got others")
+        _refuse(
+            f"must have factors over axes of one entry or more, got factors {names!r:.60} over {sizes!r:.60}"
+        )
     for name, letters in zip(names, axes, strict=True):
         if f"optimisation/{name}_shape" in found.datasets:
             continue  # a summary instead of draws, whose sizes are checked with the model

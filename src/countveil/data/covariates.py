@@ -113,8 +113,9 @@ def in_rows_of(release: Any, formula: str = "") -> pd.DataFrame | None:
     for name in names_in(formula) if differing else ():
         if name in differing:
             raise ValueError(
-                f"covariate {name!r} must be the same in all waves of a person to be read from them, got others of "
-                f"{differing[name]} people: give covariates= with a row for each person"
+                f"covariate {name!r} must be the same in all waves of a person to be read from the release, got values "
+                f"that differ between waves for {differing[name]} of the people: give covariates= with a row for each "
+                "person"
             )
     return found if found is None or found.index.is_unique else found.reset_index(drop=True)
 

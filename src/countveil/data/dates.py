@@ -55,7 +55,7 @@ def read_dates(time: Any, labels: list[str] | None, n_rows: int) -> Dates:
     try:
         names, step = steps_of(series)
     except pd.errors.OutOfBoundsDatetime as error:
-        raise ValueError(f"time must have dates from 1678 to 2261, got other dates: {error}") from error
+        raise ValueError(f"time must have dates from 1678 to 2261, got one outside: {error}") from error
     if len(set(step.tolist())) < 2:
         raise ValueError(
             f"time must have two different steps at least, none shorter than a day, got {names[step[0]]} alone"
@@ -125,8 +125,8 @@ def steps_of_texts(texts: list[str]) -> tuple[list[Any], np.ndarray]:
     odd = next((text for text in texts if re.search(r"\d", text)), None)
     if odd is not None:
         raise ValueError(
-            f"time must be in one form, {EXAMPLES}, or without digits, got {odd!r}; the order of anything else is that "
-            "of an ordered pandas Categorical"
+            f"time must be dates in one form, {EXAMPLES}, or text without digits, got {odd!r}: for other steps, pass "
+            "an ordered pandas Categorical"
         )
     names, step = np.unique(np.array(texts, dtype=object), return_inverse=True)
     check_number_of_steps(names.size)
@@ -134,7 +134,7 @@ def steps_of_texts(texts: list[str]) -> tuple[list[Any], np.ndarray]:
         first = ", ".join(names[:5]) + (", .." if names.size > 5 else "")
         warnings.warn(
             f"time is text, whose steps are in alphabetical order ({first}): for another order take numbers, or an "
-            "ordered pandas Categorical",
+            "an ordered pandas Categorical",
             stacklevel=2,
         )
     return names.tolist(), step.astype(np.int64)

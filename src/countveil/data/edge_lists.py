@@ -263,8 +263,10 @@ def import_edges(
         raise ValueError(f"{edges.path} must list each pair of actors once, got a duplicate")
     lacking = edges.path.suffix.lower() in GRAPHS and edges.weights.isna().any()
     if lacking:
+        bare = int(np.argmax(edges.weights.isna()))
         raise ValueError(
-            f"{edges.path} must have a report, the attribute 'weight', for every edge, got an edge without"
+            f"{edges.path} must have a report, the attribute 'weight', for every edge, got none for the edge from "
+            f"{edges.actors[rows[bare]]!r:.60} to {edges.actors[columns[bare]]!r:.60}"
         )
     values = np.zeros((n, n))
     values[rows, columns] = reports_of(edges, absent)

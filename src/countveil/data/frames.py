@@ -79,8 +79,10 @@ def check_coordinates(coordinates: Any) -> np.ndarray:
             )
         whole = along.dtype.kind in "iu" or (along.dtype.kind == "f" and (along == np.floor(along)).all())
         if along.size and not whole:
+            number = along.dtype.kind == "f"
+            place = int(np.argmax(along != np.floor(along))) if number else 0
             raise ValueError(
-                f"coordinates must be whole numbers, got other values along axis {axis} ({along.dtype})"
+                f"coordinates must be whole numbers, got {along[place]!s:.40} in entry {place} of axis {axis}"
             )
     return np.stack([along.astype(np.int64) for along in arrays])
 
@@ -230,7 +232,9 @@ def axis_codes(
             ) from None
     labels = [str(name) for name in known]
     if len(set(labels)) != len(labels):
-        raise ValueError(f"categories of {axis!r} must differ from each other as text, got a duplicate")
+        twice = next(name for name in labels if labels.count(name) > 1)
+        got = f"{twice!r:.60} twice" if show else "a duplicate (not shown: it may be private)"
+        raise ValueError(f"categories of {axis!r} must differ from each other as text, got {got}")
     if not labels:
         raise ValueError(f"categories of {axis!r} must be at least one, got none")
     if isinstance(column.dtype, pd.CategoricalDtype):
@@ -239,7 +243,7 @@ def axis_codes(
     unknown = codes < 0
     if unknown.any():
         value = column.iloc[int(np.argmax(unknown))]
-        got = f"got {value!r}" if show else "got another (not shown: it may be private)"
+        got = f"got {value!r}" if show else "got a value outside them (not shown: it may be private)"
         raise ValueError(
             f"column {axis!r} must hold its categories only, {got} in row {int(np.argmax(unknown))}"
         )
@@ -272,8 +276,11 @@ def count_table(
             raise ValueError(
                 f"categories must be given for every axis, got none for {axis!r}: which ones occur is private"
             )
-    if value is not None and (frame_values(frame[value]) < 0).any():
-        raise ValueError("counts must be non-negative, got a negative one")
+    if value is not None and (negative := frame_values(frame[value]) < 0).any():
+        row = int(np.argmax(negative))
+        raise ValueError(
+            f"counts must be non-negative, got a negative count in row {row} of column {value!r}"
+        )
     cells = cells_of_frame(frame, axes, value, categories, sum_duplicates=True, show=False)
     labels: list[Any] = list(cells.labels or [])
     if len(axes) > 2:
@@ -312,6 +319,15 @@ def split_labels(joined: Sequence[str] | None) -> list[list[str]]:
     if len({len(part) for part in parts}) != 1 or len(parts[0]) < 2:
         raise ValueError(f"{rule}, got {joined[0]!r} and the like; give the shape")
     labels = [list(dict.fromkeys(names)) for names in zip(*parts, strict=True)]
-    if joined_labels(labels) != list(joined):
-        raise ValueError(f"{rule}, got other names or another order; give the shape")
+    wanted = joined_labels(labels)
+    if wanted != list(joined):
+        place = next(
+            (n for n, pair in enumerate(zip(wanted, joined, strict=False)) if pair[0] != pair[1]), len(joined)
+        )
+        got = (
+            f"{joined[place]!r:.60} in column {place}"
+            if place < len(joined)
+            else f"{place} of {len(wanted)} columns"
+        )
+        raise ValueError(f"{rule}, got {got}; give the shape")
     return labels

@@ -160,7 +160,8 @@ def import_long(
         raise ValueError(f"frame must have one column {value!r}, got columns {list(frame.columns)}")
     if isinstance(mechanism, Mapping) != (by is not None):
         raise ValueError(
-            "mechanism must be {value: mechanism} together with by, and one without it, got others"
+            "mechanism must be {value: mechanism} together with by, and a single mechanism without it, "
+            f"got {type(mechanism).__name__} with by={by!r}"
         )
     numbered, place = with_places(frame)
     try:

@@ -55,7 +55,10 @@ def exposure_of_release(release: Release, exposure: Any = None) -> Any:
     if own is None:
         return exposure
     if exposure is not None:
-        raise ValueError("exposure must be None beside a release that has one of its own, got another")
+        raise ValueError(
+            "exposure must be None with a release that has its own, "
+            f"got {type(exposure).__name__} in addition: leave exposure out"
+        )
     return np.reshape(np.asarray(own.values, dtype=np.float64), own.shape)
 
 

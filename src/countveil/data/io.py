@@ -221,7 +221,7 @@ def _read_bag_of_words(path: Path) -> CountTable:
         if not isinstance(table.index, pd.RangeIndex):  # a fourth number in each line
             raise ValueError
     except UNREADABLE:
-        raise ValueError(f"{path} must hold {what}, got something else") from None
+        raise ValueError(f"{path} must hold {what}, got lines of another form") from None
     if len(table) != n_entries:
         raise ValueError(f"{path} must hold the {n_entries} entries that it announces, got {len(table)}")
     where = [table["row"].to_numpy() - 1, table["column"].to_numpy() - 1]
@@ -401,7 +401,7 @@ def _text(path: Path) -> str:
         return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path} must be UTF-8 text, got other bytes at {error.start}. {BOTH['not_text']}"
+            f"{path} must be UTF-8 text, got bytes that are not at {error.start}. {BOTH['not_text']}"
         ) from error
 
 
@@ -601,14 +601,19 @@ def check_matrix_market(path: str | os.PathLike[str]) -> None:
     with open(path, "rb") as file:
         banner = _BANNER.match(file.readline(1024))
         if banner is None:
-            raise ValueError("must begin with its kind of matrix, got something else")
+            raise ValueError(
+                "must begin with %%MatrixMarket matrix coordinate, or array as the last word, "
+                "got another first line"
+            )
         line = b"%"
         while line.startswith(b"%") or (line and not line.strip()):
             line = file.readline(1 << 16)
         sizes = [int(part) for part in line.split()]
     kind = banner[1].lower()
     if len(sizes) != (3 if kind == b"coordinate" else 2) or not all(0 <= size < 2**62 for size in sizes):
-        raise ValueError("must state its sizes in one line, got something else")
+        raise ValueError(
+            f"must state {'three' if kind == b'coordinate' else 'two'} sizes in one line, got {sizes!r:.60}"
+        )
     if 0 in sizes[:2]:  # by which SciPy's reader divides
         raise ValueError(f"must have at least one row and one column, got {sizes[0]} x {sizes[1]}")
     entries = sizes[2] if kind == b"coordinate" else prod(sizes) // 2  # a symmetric one holds half
@@ -617,7 +622,7 @@ def check_matrix_market(path: str | os.PathLike[str]) -> None:
     if not _NUMBERS.fullmatch(
         Path(path).read_bytes().partition(line)[2]
     ):  # on other text SciPy's reader crashes
-        raise ValueError("must hold numbers alone after its sizes, got something else")
+        raise ValueError("must hold only numbers after its sizes, got other characters")
     check_length(path, max(sizes[:2]))
 
 

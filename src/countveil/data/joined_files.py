@@ -70,10 +70,11 @@ def readers_in(reader: _archive.Reader) -> list[_archive.Reader]:
     found = [
         _archive.Reader(f"{reader.path}/{name}", each) for name, each in zip(names, contents, strict=True)
     ]
-    if reader.read(_format.META) != members_of(contents)[_format.META]:
+    stated = reader.read(_format.META)
+    if stated != members_of(contents)[_format.META]:
         raise reader.fault(
             f"must describe itself as {FORMAT!r}, version {FORMAT_VERSION}, with the seals of its releases in "
-            "their order, got something else"
+            f"their order, got {stated!r:.80}"
         )
     asked = too_much(sum(each.asked for each in found), reader.length, _archive.COPIES)
     if asked is not None:

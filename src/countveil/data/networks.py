@@ -86,7 +86,9 @@ def edge_weights(values: list[Any], weight: str, show: bool) -> np.ndarray:
     ]
     weights = np.asarray(numbers)
     if weights.ndim != 1 or weights.dtype.kind not in "iuf":
-        raise ValueError(f"edge attribute {weight!r} must hold whole numbers, got something else")
+        wrong = next((value for value in numbers if not isinstance(value, int | float | np.number)), numbers)
+        got = f"{wrong!r:.60}" if show else f"{type(wrong).__name__} (not shown: it may be private)"
+        raise ValueError(f"edge attribute {weight!r} must hold whole numbers, got {got}")
     return whole_values(weights, None, show)
 
 

@@ -188,7 +188,7 @@ class Reports(Observations):
         """
         if not hasattr(self, "_layers"):
             raise ValueError(
-                "also must be called on reports as they were read, got some of their cells or rows"
+                "also must be called on reports as they were read, got a part of them: call also before take and hide"
             )
         more = Reports.__new__(Reports)
         layer = Layer(values, mechanism, mask, background)
@@ -210,7 +210,8 @@ class Reports(Observations):
         """
         if self.releases is None:
             raise ValueError(
-                "save must be called on what join returned, as it was, got other reports: save a release of them"
+                "save must be called on an unchanged result of join, got changed or other reports: save each "
+                "release with its own save"
             )
         joined_files.write(path, self.releases)
 
@@ -416,7 +417,9 @@ def check_same_labels(own: Mapping[str, Any], first: Mapping[str, Any]) -> None:
     for name, names in own.items():
         known = first.get(name)
         if names is not None and known is not None and not same_labels(names, known):
-            raise ValueError(f"values must have the {name} of the first report, in their order, got others")
+            raise ValueError(
+                f"values must have the {name} of the first report, {known!r:.60}, in their order, got {names!r:.60}"
+            )
 
 
 def same_labels(names: Any, known: Any) -> bool:

@@ -370,8 +370,11 @@ def checked_values(values: Any) -> NDArray[np.float64]:
     seen = found[~np.isnan(found)]
     if (seen < 0).any():
         raise ValueError(f"values of totals must be non-negative, got {seen.min():g}")
-    if not (np.isfinite(seen) & (seen == np.floor(seen)) & (seen < 2.0**53)).all():
-        raise ValueError("values of totals must be whole numbers or NaN, got other values")
+    whole = np.isfinite(seen) & (seen == np.floor(seen)) & (seen < 2.0**53)
+    if not whole.all():
+        raise ValueError(
+            f"values of totals must be whole numbers below 2^53, or NaN, got {seen[~whole][0]:g}"
+        )
     return found
 
 

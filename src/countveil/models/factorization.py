@@ -340,4 +340,5 @@ def check_digests(facts: dict[str, Any], model: Factorization) -> None:
         own = factor.prior.facts()
         for name, called in DIGESTS.items():
             if name in own and own[name] != stated["prior"][name]:
-                raise ValueError(f"must hold the {called} that its model was fitted with, got others")
+                got = f"{stated['prior'][name]!r:.40} for {factor.name} and not {own[name]!r:.40}"
+                raise ValueError(f"must hold the {called} that its model was fitted with, got a digest {got}")

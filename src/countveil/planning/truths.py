@@ -72,7 +72,7 @@ class FromPrior:
             raise ValueError(f"total must be positive and below 1e9, got {total}")
         if isinstance(dispersion, str):
             raise ValueError(
-                f"dispersion must be a number where counts are drawn from the prior, got {dispersion!r}"
+                f"dispersion must be a number if counts are drawn from the prior, got {dispersion!r}"
             )
         self._likelihood: Likelihood = POISSON if dispersion is None else NegativeBinomial(dispersion)
         self.n_topics, self.n_words, self.total = n_topics, n_words, float(total)

@@ -54,7 +54,11 @@ def compare(
     listed_axis(other, mode)
     one, two = (each.parts.supported(mode, ALL, interval).set_index("member") for each in (fit, other))
     if one.index.intersection(two.index).empty:
-        raise ValueError(f"other must have some of the same labels along {mode}, got none")
+        first, second = (f"{each.index[0]!r:.40}" if len(each) else "none" for each in (one, two))
+        raise ValueError(
+            f"other must share at least one label with fit along {mode}, got no label in common: the first are "
+            f"{first} in fit and {second} in other"
+        )
     pairs = counterparts(one, two)
     order = fit.parts.supported(mode, 1, interval)["component"].unique().tolist()
     kind, ours, theirs = (

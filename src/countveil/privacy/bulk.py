@@ -48,8 +48,10 @@ def privatize_to_files(
         raise FileExistsError(f"{target} must be a new folder, got an existing folder")
     if isinstance(counts, Iterator):
         if row_labels is not None or not isinstance(level, Level):
+            got = "row_labels" if row_labels is not None else f"level {shown(level)}"
             raise ValueError(
-                "an iterator of counts must come with one level and without row_labels, got more"
+                f"an iterator of counts must come with one level and without row_labels, got {got}: privatize each "
+                "part by itself"
             )
         names = None if column_labels is None else tuple(column_labels)
         tables: Iterator[tuple[Counts, Levels]] = (

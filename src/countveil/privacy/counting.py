@@ -115,7 +115,7 @@ def _decoded(content: bytes, name: str) -> str:
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        rule = f"must be UTF-8 text, got other bytes at {error.start}. {BOTH['not_text']}"
+        rule = f"must be UTF-8 text, got bytes that are not at {error.start}. {BOTH['not_text']}"
         raise RefusedError(name, _fields.WHOLE_FILE, rule) from None
 
 
@@ -127,7 +127,9 @@ def format_of(content: bytes) -> str | None:
 def count(content: bytes, form: str, axes: tuple[tuple[str, ...], ...], name: str) -> Counted:
     """Counts from the bytes of a record in one of FORMATS; raises RefusedError."""
     if key := format_of(content):
-        raise RefusedError(name, _fields.WHOLE_FILE, f"must be plain text, got another format. {BOTH[key]}")
+        raise RefusedError(
+            name, _fields.WHOLE_FILE, f"must be plain text, got a file of another kind. {BOTH[key]}"
+        )
     text = _decoded(content, name)
     if form == "text":
         return count_text(text, axes[0])

@@ -346,7 +346,7 @@ def _mechanism(value: dict[str, Any], name: str) -> tuple[type[Mechanism], tuple
 
 def _check_number(levels: Sequence[Any], name: str) -> None:
     if not 1 <= len(levels) <= _MAX_LEVELS:
-        raise RefusedError(name, "levels", f"must be 1 to {_MAX_LEVELS}, got {len(levels)}")
+        raise RefusedError(name, "levels", f"must number 1 to {_MAX_LEVELS}, got {len(levels)}")
 
 
 def _levels(entries: list[Any], numbers: tuple[str, ...], name: str) -> tuple[Level, ...]:
@@ -378,8 +378,9 @@ def _schema(value: dict[str, Any], name: str) -> tuple[str, tuple[tuple[str, tup
     if not 1 <= len(value["axes"]) <= most:
         raise RefusedError(name, "schema.axes", f"must number 1 to {most}, got {len(value['axes'])}")
     axes = tuple(_axis(axis, name, f"schema.axes[{i}]") for i, axis in enumerate(value["axes"]))
-    if prod(len(labels) for _, labels in axes) > MAX_CELLS:
-        raise RefusedError(name, "schema.axes", f"must span at most {MAX_CELLS} cells, got more")
+    cells = prod(len(labels) for _, labels in axes)
+    if cells > MAX_CELLS:
+        raise RefusedError(name, "schema.axes", f"must span at most {MAX_CELLS} cells, got {cells}")
     return value["kind"], axes
 
 

@@ -127,8 +127,12 @@ def fan_picture(fit: DynamicModel, ahead: Forecast, label: object, along: str) -
 def check_own(fit: DynamicModel, ahead: Forecast, others: list[str]) -> None:
     """Refuse a forecast that is not of this fit."""
     dims = {str(dim) for dim in ahead.counts.dims}
-    same = dims == {"draw", *fit._reader.axes} and all(
-        pd.Index(ahead.counts[axis].to_numpy()).equals(pd.Index(fit._reader.axes[axis])) for axis in others
-    )
-    if not same:
-        raise ValueError(f"forecast must be of the fit, with the labels of {others}, got another")
+    known = fit._reader.axes
+    if dims != {"draw", *known}:
+        raise ValueError(
+            f"forecast must be of the fit, over {list(known)}, got axes {sorted(dims - {'draw'})}"
+        )
+    for axis in others:
+        if not pd.Index(ahead.counts[axis].to_numpy()).equals(pd.Index(known[axis])):
+            got = f"{list(ahead.counts[axis].to_numpy())!r:.60} and not {list(known[axis])!r:.60}"
+            raise ValueError(f"forecast must be of the fit, with its labels along {axis!r}, got {got}")

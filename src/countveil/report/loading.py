@@ -71,7 +71,9 @@ def both_forms(
     if fit.posterior.attrs["observations"] == "private":
         check_noise(fit, found)
         if reports_kept(fit.posterior) not in (None, digest_of(found)):
-            raise ValueError("release must be the one that was fitted, got other reports")
+            raise ValueError(
+                "release must be the one that was fitted, got reports that differ from those of the fit in some cell"
+            )
     return data, found
 
 
@@ -89,7 +91,11 @@ def check_noise(fit: FactorizationEstimator, data: Observations) -> None:
     differs = ~np.isclose(kept, data.cell_level, rtol=1e-9, atol=0.0).all(axis=1)
     if differs.any():
         row = int(np.argmax(differs))
-        raise ValueError(f"{rule}, got other noise levels, first in row {row}")
+        own, given = (np.broadcast_to(each, data.shape)[row] for each in (kept, data.cell_level))
+        cell = int(np.argmax(~np.isclose(own, given, rtol=1e-9, atol=0.0)))
+        raise ValueError(
+            f"{rule}, with {noise.level} {own[cell]:.6g} in row {row}, got {given[cell]:.6g} in row {row}"
+        )
 
 
 def in_shape_of(

@@ -85,7 +85,17 @@ def read(path: Path, mark: str, sizes: dict[Place, int]) -> dict[Place, Scored]:
             or not np.isfinite(scores).all()
             or seconds.shape
         ):
-            raise ValueError(f"checkpoint {path} must hold the scores of whole folds, got others")
+            got = f"{scores.dtype} of shape {scores.shape}"
+            if (scores.shape, scores.dtype) == ((size,), np.float64):
+                got = (
+                    "scores that are not finite"
+                    if scores.size and not np.isfinite(scores).all()
+                    else "many times"
+                )
+            raise ValueError(
+                f"checkpoint {path} must hold {size} finite scores of model {model} and fold {fold}, with one time, "
+                f"got {got}: delete it and compare again"
+            )
         done[model, fold] = Scored(scores, float(seconds))
     return done
 
@@ -349,7 +359,8 @@ def comparison_of(problem: Problem, done: dict[Place, Scored], seed: int) -> Com
     }
     if len(failures) == len(names):
         raise ValueError(
-            f"models must have one that can be fitted, got none: {next(iter(failures.values()))}"
+            f"models must include at least one that can be fitted, got {len(names)} that failed, the first with: "
+            f"{next(iter(failures.values()))}"
         )
     return Comparison(
         names,

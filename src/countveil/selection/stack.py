@@ -3,6 +3,7 @@
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -158,7 +159,8 @@ class Stack:
         for name, fit in zip(self.names, self.fits, strict=True):
             if not np.array_equal(first, fit._modelled_cells()):
                 raise ValueError(
-                    f"fits must leave out the same cells, got others for {self.names[0]} and {name}"
+                    f"fits must leave out the same cells, got {self.names[0]} and {name}, whose models leave out "
+                    "different cells: give all of them the same self_loops and directed"
                 )
 
     def _check_same_cells(self, each: Sequence[Any]) -> None:
@@ -264,8 +266,11 @@ def check_same_labels(named: Mapping[str, Model]) -> None:
         for axis, one, other in zip(axes, axes.values(), fit._reader.axes.values(), strict=True):
             labelled = all(isinstance(names[0], str) for names in (one, other) if len(names))
             if labelled and list(one) != list(other):
+                place = next(n for n, (a, b) in enumerate(zip_longest(one, other)) if a != b)
+                labels = [repr(names[place]) if place < len(names) else "none" for names in (one, other)]
                 raise ValueError(
-                    f"fits must cover the same cells, got other labels along {axis!r} for {first_name} and {name}"
+                    f"fits must cover the same cells, got label {labels[0]:.60} of {first_name} and {labels[1]:.60} of "
+                    f"{name} in entry {place} of {axis!r}"
                 )
 
 

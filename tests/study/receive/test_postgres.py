@@ -141,7 +141,7 @@ def test_other_tables_are_refused_and_left_alone(server):
     assert asked(where, "SELECT * FROM countveil_reports") == []
     asked(where, "CREATE TABLE countveil_settings (name text, value text)")
     for call in calls:
-        with pytest.raises(RefusedError, match="must be a store of version 1"):
+        with pytest.raises(RefusedError, match="must be a store of version 1, got None"):
             call(where)
 
 

@@ -431,6 +431,6 @@ def by_side(frame: pd.DataFrame, labels: Sequence[Sequence[str] | None], value: 
     for side, own in zip(SIDES, (rows, columns), strict=True):
         part = frame[names.isin(own)].rename(columns={key: side}).reset_index(drop=True)
         if part.empty:
-            raise ValueError(f"totals of both must be of rows and of columns, got none of {side}")
+            raise ValueError(f"totals of rows and columns in one table must cover both, got none of {side}")
         parts.append(part)
     return parts

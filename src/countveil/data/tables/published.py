@@ -332,7 +332,9 @@ def read_array(path: Path) -> np.ndarray:
         check_npy(path)
         return np.asarray(np.load(path, allow_pickle=False))
     except UNREADABLE as error:
-        raise ValueError(f"{path} must hold an array written by numpy.save, got another file") from error
+        raise ValueError(
+            f"{path} must hold an array written by numpy.save, got a file that NumPy cannot read: {error!s:.100}"
+        ) from error
 
 
 def texts(column: Any) -> list[str]:

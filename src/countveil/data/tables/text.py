@@ -162,8 +162,8 @@ def decoded(path: Path, stated: str | None) -> tuple[str, str]:
         except UnicodeDecodeError as error:
             if stated is not None or marked:
                 raise ValueError(
-                    f"{path} must be {name} text, got other bytes at {error.start}: another --encoding, such as "
-                    "utf-8, cp1252 or utf-16, may be right"
+                    f"{path} must be {name} text, got byte 0x{content[error.start]:02x} at {error.start}: try another "
+                    "--encoding, such as utf-8, cp1252 or utf-16"
                 ) from None
     if b"\0" in content:
         raise ValueError(f"{path} must hold a table as text, got bytes that are no text")
@@ -227,7 +227,9 @@ def rows_of_workbook(path: Path, wanted: str | None = None) -> tuple[list[list[A
     try:
         book = load_workbook(path, read_only=True, data_only=True)
     except Exception as error:  # whatever a broken archive raises
-        raise ValueError(f"{path} must be a workbook (.xlsx), got another or a broken file") from error
+        raise ValueError(
+            f"{path} must be a workbook (.xlsx), got a file that openpyxl cannot read: {error!s:.100}"
+        ) from error
     sheets = {}
     try:
         for sheet in book.worksheets:

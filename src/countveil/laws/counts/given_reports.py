@@ -78,7 +78,7 @@ class CountsGivenReports(NamedTuple):
         """
         if not self.noise.counts_positive:
             raise ValueError(
-                "reports must be numbers of which those at or below zero say the same, got others: "
+                "reports must be numbers, with one likelihood for all at or below zero, got reports by "
                 f"{self.noise.in_words(cells.level):.200}"
             )
         (theta, phi), parameters = draw

@@ -66,7 +66,8 @@ class DirichletPrior(NamedTuple):
         """
         if not np.all(np.equal(scale, 1.0)):
             raise ValueError(
-                "offsets must be of an axis whose factor has a gamma prior, got some of a Dirichlet's"
+                "offsets must be for an axis whose factor has a gamma prior, got offsets for a factor with a Dirichlet "
+                "prior: leave them out"
             )
         axes = summed_axes(factor)
         lack = exposure.max(axis=axes, keepdims=True) - exposure

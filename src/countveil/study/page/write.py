@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from countveil.privacy import _fields, counting, report, wording
+from countveil.privacy._text import shown
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.study import WORDS, Study
 from countveil.study.page import tables
@@ -40,7 +41,10 @@ def page(study: Study, said: dict[str, str] | None = None) -> str:
     Raises RefusedError for a study in waves.
     """
     if study.waves:
-        rule = "must be none to have a page, got some: participants make their reports with python -m countveil.privacy"
+        rule = (
+            f"must be left out to have a page, got {len(study.waves)}: participants make their reports with "
+            "python -m countveil.privacy"
+        )
         raise RefusedError("the study", "waves", rule)
     said = strings() if said is None else said
     script = '"use strict";\n(() => {\n' + "".join(_part(name) for name in SCRIPTS) + "})();\n"
@@ -85,11 +89,10 @@ def strings(path: str | os.PathLike[str] | None = None) -> dict[str, str]:
         wanted = set(_PLACE.findall(own[key]))
         if set(_PLACE.findall(text)) != wanted or not text.strip():
             places = ", ".join(f"{{{place}}}" for place in sorted(wanted)) or "no {places}"
-            raise RefusedError(name, key, f"must be text with {places}, got something else")
+            raise RefusedError(name, key, f"must be text with {places}, got {shown(text)}")
     if not _LANGUAGE.fullmatch(other["language"]):
-        raise RefusedError(
-            name, "language", "must be a language tag, such as de or pt-BR, got something else"
-        )
+        got = shown(other["language"])
+        raise RefusedError(name, "language", f"must be a language tag, such as de or pt-BR, got {got}")
     return other
 
 

@@ -108,12 +108,20 @@ def name_of(url: str) -> str:
 
 def _read(url: str) -> dict[str, Any]:
     if "@" in _USER.sub("", url, count=1).partition("?")[0]:  # part of a password would be taken for a host
-        rule = "must have %40 for @ and %2F for / in a user and a password, got something else"
+        rule = (
+            "must have %40 for @ and %2F for / in a user and a password, got an @ or a / as it is (not shown: it may "
+            "be part of the password)"
+        )
         raise RefusedError("db", "the URL", rule)
     try:
         return conninfo_to_dict(url)
     except psycopg.Error:  # what it says can hold a password
-        raise RefusedError("db", "the URL", "must be one that PostgreSQL reads, got something else") from None
+        raise RefusedError(
+            "db",
+            "the URL",
+            "must be one that PostgreSQL reads, such as postgresql://user@host/database, got one that it does not "
+            "(not shown: it may hold a password)",
+        ) from None
 
 
 def _connected(url: str) -> psycopg.Connection:
@@ -164,7 +172,7 @@ def _study_of(connection: psycopg.Connection, name: str) -> str:
     query: LiteralString = "SELECT value FROM countveil_settings WHERE name = "
     version, study = (_one(connection, query + what) for what in ("'version'", "'study'"))
     if version != str(VERSION):
-        raise RefusedError(name, "the store", f"must be a store of version {VERSION}, got other data")
+        raise RefusedError(name, "the store", f"must be a store of version {VERSION}, got {version!r:.20}")
     return study
 
 

@@ -107,7 +107,9 @@ def _study_of(connection: sqlite3.Connection, name: str) -> str:
         connection.execute(f"PRAGMA {what}").fetchone()[0] for what in ("application_id", "user_version")
     ]
     if known != [_APPLICATION, VERSION]:
-        raise RefusedError(name, "the store", f"must be a store of version {VERSION}, got other data")
+        ours = known[0] == _APPLICATION
+        got = f"version {known[1]}" if ours else f"a database whose application_id is {known[0]}"
+        raise RefusedError(name, "the store", f"must be a store of version {VERSION}, got {got}")
     return connection.execute("SELECT value FROM settings WHERE name = 'study'").fetchone()[0]
 
 
