@@ -159,6 +159,9 @@ def test_an_undirected_pair_has_one_report(file, mechanism):
 def test_reports_need_a_column_of_reports(file):
     with pytest.raises(ValueError, match="must have a column of reports"):
         import_edges(read_edges(file("from,to\nB,A\n"), directed=True), m.Suppression(2), "Others")
+    bare = GRAPH.replace('<data key="d0">7</data>', "")
+    with pytest.raises(ValueError, match="for every edge, got none for the edge from 'C' to 'A'"):
+        import_edges(read_edges(file(bare, "s.graphml")), m.Suppression(2), "Others")
 
 
 def test_reports_are_in_the_format_of_the_file(file):

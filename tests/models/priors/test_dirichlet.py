@@ -143,7 +143,10 @@ def test_offsets_of_its_axis_are_refused_in_words():
         np.ones(SHAPE),
         np.ones(SHAPE),
     )
-    with pytest.raises(ValueError, match="offsets must be of an axis whose factor has a gamma prior"):
+    with pytest.raises(
+        ValueError,
+        match="a gamma prior, got offsets for a factor with a Dirichlet prior",
+    ):
         prior.draw_with_hypers(*given, EXPOSURE, np.random.default_rng(1))
 
 

@@ -53,9 +53,7 @@ def test_what_a_counterpart_lists_is_needed_of_both():
 
 def test_fits_that_have_nothing_in_common_are_refused():
     mean = np.full((2, 2), 0.5)
-    with pytest.raises(
-        ValueError, match="share at least one label with fit along word, got no label in common"
-    ):
+    with pytest.raises(ValueError, match="some of the same labels along word, got none"):
         check_comparable([kind(mean, "ab")], [kind(mean, "cd")])
     with pytest.raises(ValueError, match=r"components of the same kinds .*, got story beside topic"):
         check_comparable([kind(mean, "ab")], [kind(mean, "ab", TOPICS._replace(one="story"))])
