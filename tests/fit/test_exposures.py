@@ -238,7 +238,7 @@ def test_forecasts_and_joined_releases_refuse_them(tmp_path):
     release = cv.import_reports(rounded, cv.mechanisms.Rounding(5), "a test", exposure=exposure)
     with pytest.raises(ValueError, match="releases with an exposure cannot be joined"):
         cv.join([release, cv.import_reports(10 * (counts // 10), cv.mechanisms.Rounding(10), "a test")])
-    with pytest.raises(ValueError, match="exposure must be None beside a release that has one"):
+    with pytest.raises(ValueError, match="exposure must be None with a release that has its own, got"):
         cv.Reports.from_release(release, exposure=exposure)
     np.testing.assert_array_equal(cv.NaiveCounts(release).exposure, exposure)
 

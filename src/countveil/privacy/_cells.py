@@ -39,7 +39,7 @@ def checked(given: ByCell, shape: tuple[int, ...], source: str | None) -> ByCell
     """The same with places that cannot be changed; raises ReleaseError where they do not fit the reports."""
     if source is None:
         raise ReleaseError(
-            "mechanism must be one, or one for each row, unless reports are imported, got more"
+            "mechanism must be one, or one for each row, unless reports are imported, got mechanisms by cell"
         )
     own = tuple(given.shape)
     if len(own) != len(shape) or not all(n in (1, length) for n, length in zip(own, shape, strict=True)):
