@@ -215,3 +215,15 @@ def test_the_chosen_likelihood_is_fitted_and_kept(counts, tmp_path, monkeypatch)
         "dispersion": "row",
     }
     assert quietly(again.set_params(n_communities=2), square).model_.likelihood.dispersion == "column"
+
+
+def test_another_method_or_likelihood_after_a_choice_is_judged_by_itself(data, chosen, tmp_path):
+    chosen.save(tmp_path / "fit.nc")
+    fit = cv.TopicModel.load(tmp_path / "fit.nc")
+    fit.likelihood_ = {"likelihood": "negative-binomial", "dispersion": "global"}
+    fit.set_params(n_topics=3)
+    assert fit._likelihood().dispersion == "column"
+    assert choosing.chosen_likelihood(fit).dispersion == "column"
+    fit.set_params(n_topics="auto", method="svi")
+    fit._check_parameters()  # svi takes Poisson counts alone, and nothing else was asked for
+    assert fit._likelihood().name == "poisson"

@@ -27,7 +27,7 @@ from countveil.data.reports import observations_of
 from countveil.engines.opening import check_engine, opened
 from countveil.engines.threads import ThreadEngine, threads_worth
 from countveil.fit import counts_table, dispersions, predicting, results
-from countveil.fit.choosing import CHOSEN, choosing, is_auto, keep_choice, said_of
+from countveil.fit.choosing import CHOSEN, chosen_likelihood, choosing, is_auto, keep_choice, said_of
 from countveil.fit.exporting import Tables, fit_card, makers_of_parts
 from countveil.fit.options import APPROXIMATED, SAMPLED, Options
 from countveil.fit.parameters import check_plain
@@ -148,7 +148,7 @@ class FactorizationEstimator(Options, BaseEstimator):
     def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
         """The model over axes of these sizes."""
         priors = self._priors(spec, sizes, mean_count)
-        return factorization(spec, sizes, priors, likelihood=self._likelihood())
+        return factorization(spec, sizes, priors, likelihood=chosen_likelihood(self))
 
     def _priors(
         self, spec: Spec, sizes: dict[str, int], mean_count: float
@@ -159,11 +159,12 @@ class FactorizationEstimator(Options, BaseEstimator):
         return typical_priors(spec, sizes, shape, self.prior_rate, mean_count)
 
     def _likelihood(self) -> Likelihood:
-        """The distribution of a count given its rate; raises ValueError."""
+        """The distribution of a count given its rate, by the parameters; raises ValueError."""
+        return self._likelihood_of(self.likelihood, self.dispersion)
+
+    def _likelihood_of(self, name: str | None, dispersion: str | float | None) -> Likelihood:
+        """What parameters of these values stand for; raises ValueError."""
         usual = self._usual_likelihood or self._method.likelihoods[0]
-        chosen = vars(self).get("likelihood_", {})
-        dispersion = chosen.get("dispersion", self.dispersion)
-        name = chosen.get("likelihood", self.likelihood)
         name = name or (usual if dispersion is None else NegativeBinomial.name)
         if name == POISSON.name:
             if dispersion is not None:

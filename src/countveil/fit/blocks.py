@@ -14,7 +14,7 @@ from countveil.data.networks import is_graph
 from countveil.data.observations import ExactCounts, Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
 from countveil.fit.base import FactorizationEstimator, Given
-from countveil.fit.choosing import size_of
+from countveil.fit.choosing import chosen_likelihood, size_of
 from countveil.fit.effects import Effects
 from countveil.fit.rows import Formula, aligned, keep_covariates, with_covariates
 from countveil.kernels.entries import MASKED
@@ -158,7 +158,7 @@ class BlockModel(FactorizationEstimator):
 
     def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
         priors = self._priors(spec, sizes, mean_count)
-        likelihood = self._likelihood()
+        likelihood = chosen_likelihood(self)
         return factorization(spec, sizes, priors, self_loops=self.self_loops, likelihood=likelihood)
 
     def _adopt(self, tree: xr.DataTree) -> None:

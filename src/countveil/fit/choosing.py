@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from countveil.common.parameters import AUTO
 from countveil.data.release_files import ReleaseFiles
-from countveil.laws.counts import POISSON, NegativeBinomial
+from countveil.laws.counts import POISSON, Likelihood, NegativeBinomial
 from countveil.models.factorization import Factorization
 from countveil.selection import Comparison
 from countveil.selection.compare import compare_quickly
@@ -42,6 +42,20 @@ def size_of(model: Any) -> int:
     return int(chosen)
 
 
+def leaves_likelihood(model: Any) -> bool:
+    """Whether the likelihood is to be chosen with the number of components."""
+    return is_auto(model) and model.likelihood is None and model.dispersion is None
+
+
+def chosen_likelihood(model: Any) -> Likelihood:
+    """The likelihood that was chosen; by the parameters where none was, or where they are others by now."""
+    chosen = vars(model).get("likelihood_", {}) if leaves_likelihood(model) else {}
+    found: Likelihood = model._likelihood_of(
+        chosen.get("likelihood", model.likelihood), chosen.get("dispersion", model.dispersion)
+    )
+    return found
+
+
 def own_choice(model: Any) -> dict[str, Any]:
     """The parameters that make another fit of the same size, and of the same likelihood where that was chosen."""
     if model._sized_by is None:
@@ -55,7 +69,7 @@ def keep_choice(model: Any, found: Factorization) -> None:
         return
     name, axis = model._sized_by
     setattr(model, f"{name}_", int((found.rows.sizes | found.columns.sizes)[axis]))
-    if is_auto(model) and model.likelihood is None and model.dispersion is None:
+    if leaves_likelihood(model):
         own = found.likelihood
         model.likelihood_ = {"likelihood": own.name, "dispersion": own.settings.get("dispersion")}
 
@@ -129,11 +143,7 @@ def other_likelihoods(model: Any) -> dict[str, dict[str, str]]:
     A dispersion by row is left out where new rows may come (``transform``), which would have none.
     """
     usual = model._likelihood()
-    if (
-        model.likelihood is not None
-        or model.dispersion is not None
-        or not isinstance(usual, NegativeBinomial)
-    ):
+    if not leaves_likelihood(model) or not isinstance(usual, NegativeBinomial):
         return {}
     found: dict[str, dict[str, str]] = {"Poisson": {"likelihood": POISSON.name}}
     if usual.dispersion == "column":
