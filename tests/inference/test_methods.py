@@ -124,6 +124,17 @@ def test_a_model_says_where_an_option_of_a_method_goes(given, said):
         assert str(error.value) == said
 
 
+def test_options_of_a_method_that_is_given_by_its_name_can_be_set():
+    assert cv.TopicModel(2).set_params(method__thin=3).method == cv.Gibbs(thin=3)
+    model = cv.TopicModel(2, method=cv.Gibbs(thin=3))
+    assert model.set_params(method="svi", method__passes=2).method == cv.SVI(passes=2)
+    assert clone(model).set_params(method__batch_rows=9).method == cv.SVI(passes=2, batch_rows=9)
+    assert model.method == cv.SVI(passes=2)
+    assert cv.TopicModel(2).set_params(n_topics=3).method == "gibbs"
+    with pytest.raises(ValueError, match="Invalid parameter 'passes' for estimator Gibbs"):
+        cv.TopicModel(2).set_params(method__passes=2)
+
+
 def test_a_parameter_that_a_model_has_itself_is_no_option_of_a_method():
     @declared
     class Weighted(cv.TopicModel):

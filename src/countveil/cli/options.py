@@ -36,7 +36,7 @@ Dispersion = Annotated[
     typer.Option(
         rich_help_panel=MODEL,
         help='Share one dispersion p ("global"), or fit one per "column" or "row"; or a known p, such as 0.6 '
-        "[default: column for topics and directed networks with gibbs, otherwise global].",
+        "[default: column for topics, directed networks and tensors with gibbs, otherwise global].",
     ),
 ]
 PriorShape = Annotated[

@@ -162,7 +162,13 @@ def section_of(described: Mapping[str, str]) -> str:
     """Options as a section of a docstring."""
     lines = ["Options:"]
     for name, text in described.items():
-        lines += textwrap.wrap(f"{name} {text}", 110, initial_indent="    ", subsequent_indent="        ")
+        lines += textwrap.wrap(
+            f"{name} {text}",
+            110,
+            initial_indent="    ",
+            subsequent_indent="        ",
+            break_on_hyphens=False,
+        )
     return "\n".join(lines)
 
 

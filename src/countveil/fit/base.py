@@ -244,6 +244,14 @@ class FactorizationEstimator(Options, BaseEstimator):
     _totals_together = staticmethod(results.totals_of_fits)
     _count_intervals_together = staticmethod(predicting.count_intervals_together)
 
+    def set_params(self, **params: Any) -> Self:
+        """As scikit-learn's; ``method__passes=2`` also sets an option of a method that is given by its name."""
+        method = params.get("method", self.method)
+        if isinstance(method, str) and method in METHODS and any(name.startswith("method__") for name in params):
+            params["method"] = method_of(method)
+        changed: Self = super().set_params(**params)
+        return changed
+
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Read a fit written by ``save``, once its seal, its structure and its values have been checked.
