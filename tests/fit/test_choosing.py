@@ -227,3 +227,18 @@ def test_another_method_or_likelihood_after_a_choice_is_judged_by_itself(data, c
     fit.set_params(n_topics="auto", method="svi")
     fit._check_parameters()  # svi takes Poisson counts alone, and nothing else was asked for
     assert fit._likelihood().name == "poisson"
+
+
+@pytest.mark.usefixtures("small")
+def test_the_chosen_likelihood_is_that_of_every_model(counts, monkeypatch):
+    monkeypatch.setattr(choosing, "CANDIDATES", (1, 2))
+    monkeypatch.setattr(
+        cv.selection.Comparison,
+        "best",
+        property(lambda self: next((each for each in self.names if "Poisson" in each), self.names[-1])),
+    )
+    cube = cv.PrivatizedCounts(counts.reshape(30, 4, 4), 0.2)
+    for model in (cv.DynamicModel, cv.TensorModel):
+        fit = quietly(model("auto", seed=1, **QUICK), cube)
+        assert (fit.model_.likelihood.name, fit.n_components_) == ("poisson", 2)
+        assert fit.likelihood_ == {"likelihood": "poisson", "dispersion": None}

@@ -81,7 +81,7 @@ def counts_table(
     Args:
         X: the reports of the fit's own cells.
         cells: "hidden" leaves out counts that are determined by their reports; "all" lists these too. Cells that
-            the model leaves out, such as fit-loops, are never listed; a pair of an undirected network is one.
+            the model leaves out, such as self-loops, are never listed; a pair of an undirected network is one.
         by: axes; the rows are then sums over all other axes, all of them, with the number of counts in each that
             are not exact (``hidden``) in place of report and kind. An empty list is one sum of all counts. Masked
             counts are part of their sums. Intervals are quantiles of sums of ``draws`` tables, so that they are

@@ -21,7 +21,7 @@ from countveil.data.date_labels import (
 )
 from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator, Given
-from countveil.fit.choosing import own_choice, size_of
+from countveil.fit.choosing import chosen_likelihood, own_choice, size_of
 from countveil.fit.component_tables import Chain, component_counts, mixture, shares_of, tails
 from countveil.fit.forecast_checks import ForecastCheck, compared, fitted_quietly
 from countveil.fit.forecasts import Forecast, check_parameters, middle_of_step, simulated
@@ -227,7 +227,7 @@ class DynamicModel(FactorizationEstimator):
         mean = max(mean_count, 1e-8) * cells / sizes["k"]
         chain = GammaChainPrior(mean, self.steady, self._season_steps(sizes[time]))
         priors = {name: chain if name == ACTIVITY else others for name in spec.names}
-        return factorization(spec, sizes, priors, likelihood=self._likelihood())
+        return factorization(spec, sizes, priors, likelihood=chosen_likelihood(self))
 
     def _season_steps(self, n_steps: int) -> int | None:
         """The steps of a season: as it was given, or found in the data of a fit, or in its file; raises ValueError."""
