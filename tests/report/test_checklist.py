@@ -1,5 +1,7 @@
 """A checklist for a paper, filled in from a fit."""
 
+from copy import copy
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -37,6 +39,14 @@ def test_what_the_fit_knows_is_said_and_the_rest_is_an_open_box_with_its_command
         assert not found[name].done
     state = topic_fit.diagnostics().state
     assert not found[f"Verdict: {state.value}"].done, "ten draws do not make a fit"
+
+
+def test_a_likelihood_that_was_chosen_is_an_option_of_the_command_to_fit_again(topic_fit):
+    fit = copy(topic_fit)
+    fit.n_topics, fit.likelihood_ = "auto", {"likelihood": "poisson", "dispersion": None}
+    assert " --topics 3 --draws 10 --tune 10 --chains 2 --likelihood poisson " in items(fit)["Priors"].command
+    fit.likelihood_ = {"likelihood": "negative-binomial", "dispersion": "global"}
+    assert " --likelihood negative-binomial --dispersion global " in items(fit)["Priors"].command
 
 
 def test_every_quantity_of_the_diagnostics_and_every_support_is_listed(topic_fit):

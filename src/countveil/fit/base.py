@@ -27,7 +27,7 @@ from countveil.data.reports import observations_of
 from countveil.engines.opening import check_engine, opened
 from countveil.engines.threads import ThreadEngine, threads_worth
 from countveil.fit import counts_table, dispersions, predicting, results
-from countveil.fit.choosing import CHOSEN, chosen_likelihood, choosing, is_auto, keep_choice, said_of
+from countveil.fit.choosing import CHOSEN, choosing, chosen_likelihood, is_auto, keep_choice, said_of
 from countveil.fit.exporting import Tables, fit_card, makers_of_parts
 from countveil.fit.options import APPROXIMATED, SAMPLED, Options
 from countveil.fit.parameters import check_plain
@@ -247,7 +247,11 @@ class FactorizationEstimator(Options, BaseEstimator):
     def set_params(self, **params: Any) -> Self:
         """As scikit-learn's; ``method__passes=2`` also sets an option of a method that is given by its name."""
         method = params.get("method", self.method)
-        if isinstance(method, str) and method in METHODS and any(name.startswith("method__") for name in params):
+        if (
+            isinstance(method, str)
+            and method in METHODS
+            and any(name.startswith("method__") for name in params)
+        ):
             params["method"] = method_of(method)
         changed: Self = super().set_params(**params)
         return changed

@@ -46,8 +46,8 @@ class Options:
         'latter with method "gibbs" or a ``dispersion``, else "poisson", as for ``PoissonFactorization``.')] = None
     dispersion: Annotated[str | float | None, Option(None,
         'which cells share a dispersion p in "negative-binomial": "global" (all of them), those of a "column" or of a '
-        '"row"; or the number p itself, if it is known. None is "column" with "gibbs" for directed networks, tensors and '
-        'topics that are not known, else "global".')] = None
+        '"row"; or the number p itself, if it is known. None is "column" with "gibbs" for directed networks, '
+        'tensors and topics that are not known, else "global".')] = None
     prior_shape: Annotated[float | str | None, Option(PositiveOr((LEARNED, None)),
         'gamma shape of the factors; below 1 favours few components for each entry. "learned" finds one for each '
         'factor ("gibbs", "augmented-gibbs"). None is "learned" with these methods, '

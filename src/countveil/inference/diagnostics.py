@@ -68,8 +68,9 @@ class Share(NamedTuple):
 class Totals(NamedTuple):
     """The sum of the true counts of all cells that were seen, as the reports and the fit have it.
 
-    ``lower`` and ``upper`` bound the 90% interval that is printed. Where the reports alone estimate the sum without
-    bias, it is theirs: it holds whatever the model is, where small errors of a model in many cells add up.
+    ``lower`` and ``upper`` bound the 90% interval that is printed. If the reports alone give an unbiased estimate of
+    the sum, the interval is that estimate's: it covers the sum whatever the model is, while small errors of a model add
+    up over many cells.
     """
 
     reported: float  # an unbiased estimate from the reports alone; NaN where there is none
@@ -80,14 +81,14 @@ class Totals(NamedTuple):
 
     @property
     def lower(self) -> float | None:
-        """Of the 90% interval of the sum; None where there is none."""
+        """The lower end of the 90% interval of the sum; None without an interval."""
         return (
             self.fitted_lower if np.isnan(self.reported) else max(self.reported - NORMAL_90 * self.error, 0.0)
         )
 
     @property
     def upper(self) -> float | None:
-        """Of the 90% interval of the sum; None where there is none."""
+        """The upper end of the 90% interval of the sum; None without an interval."""
         return (
             self.fitted_upper if np.isnan(self.reported) else max(self.reported + NORMAL_90 * self.error, 0.0)
         )

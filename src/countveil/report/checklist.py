@@ -12,7 +12,7 @@ from countveil import __version__
 from countveil.data.mechanism_checks import MechanismState
 from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator
-from countveil.fit.choosing import CHOSEN, choice_in_words, size_of
+from countveil.fit.choosing import CHOSEN, choice_in_words, own_choice, size_of
 from countveil.fit.merging import merged_in_words
 from countveil.fit.totals import totals_of
 from countveil.fit.weighting import weights_in_words
@@ -358,6 +358,7 @@ def options_of(fit: FactorizationEstimator) -> str:
     """The options on the command line with which a model differs from the defaults, each followed by a space."""
     usual, method = signature(type(fit)).parameters, fit._method
     given = {name: getattr(fit, name) for name in OPTIONS} | {"method": method.name}
+    given |= {name: value for name, value in own_choice(fit).items() if name in OPTIONS}
     differ = {name: value for name, value in given.items() if value != usual[name].default}
     if isinstance(method, Sampler) and method.weights != Sampler.weights:
         differ["weights"] = method.weights

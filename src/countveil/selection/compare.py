@@ -152,9 +152,9 @@ def compare(
         folds: how many, from 2 on; each is fitted by every model.
         seed: of the folds and the fits, in place of the models' own.
         covariates: a DataFrame for the models that have a ``prevalence``, as their ``fit`` takes it.
-        draws, tune, thin, chains: as for the models, in their place: the defaults make short fits. None keeps the
-            models' own. Whatever ``chains`` is, scores are about the models' own number of them, the most where that is
-            "auto".
+        draws, tune, thin, chains: as for the models and their methods, in their place: the defaults make short fits.
+            None keeps the models' own. Whatever ``chains`` is, scores are about the models' own number of them, the
+            most where that is "auto".
         threads: how many fits to make at once; None takes all cores, or one where data are small. Does not change
             the result.
         progress: as for the models.
