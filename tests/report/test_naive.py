@@ -57,7 +57,7 @@ def test_a_fit_beside_itself_has_everything_in_common(topic_fit, block_fit, tens
             np.testing.assert_allclose(each.sum(axis=1), 1.0, rtol=1e-5)
             np.testing.assert_allclose(np.diag(overlaps(each, each)), 1.0, rtol=1e-5)
     found = compare(topic_fit, topic_fit, observed(topic_fit, release), 4)
-    (topics,) = found._reader.kinds
+    (topics,) = found.parts
     assert [pair.overlap for pair in topics.pairs] == ["100%"] * 3
     assert all(pair.members == pair.naive_members for pair in topics.pairs)
     assert topics.alike == 3
@@ -91,7 +91,7 @@ def test_the_page_says_how_the_naive_fit_differs(topic_fit, release, tensor_fit,
     naive = naive_fit(topic_fit, release)
     found = compare(topic_fit, naive, observed(topic_fit, release), 8)
     assert f"expected sum of the true counts {found.total:,.0f} {found.naive_total:,.0f}" in page.text
-    for pair in found._reader.kinds[0].pairs:
+    for pair in found.parts[0].pairs:
         members = " ".join(f"{pair.members} {pair.naive_members} {pair.overlap}".split())
         assert f"{pair.title} {plain(members)}" in page.text
     assert "What if the noise were ignored?" not in read(render(topic_fit, release)).text
