@@ -17,7 +17,7 @@ def test_every_table_is_written_and_nothing_is_replaced_unasked(tmp_path, monkey
     fit = cv.TopicModel(2, **options).fit(data)
     fit.save("f.nc")
     said = run("export", "f.nc", "tables").stdout
-    for name, table in fit.tables().items():
+    for name, table in fit.tables.items():
         assert f"Wrote tables/{name}.csv." in said
         assert len(pd.read_csv(tmp_path / "tables" / f"{name}.csv")) == len(table)
     assert "choose another folder, or force to replace" in fails("export", "f.nc", "tables")
