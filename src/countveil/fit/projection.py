@@ -163,14 +163,14 @@ def learns_from_batches(estimator: Any) -> bool:
 
 @available_if(learns_from_batches)
 def partial_fit(fit: Any, X: Any, y: None = None) -> Any:
-    """Learn from rows that arrive over time: one pass over X in batches of ``SVI.batch_rows`` (``method="svi"``).
+    """Learn from rows that arrive over time: one pass over X in batches of ``batch_rows`` (``method="svi"``).
 
     The first call, if no fit by "svi" came before, starts from its own rows: make it a large one, since
     topics found in few noisy rows are slow to correct. Later calls go on from there, also after ``fit`` and
     after ``load``; with the same calls and seed the result is the same, saved in between or not. Every row
-    counts as a new one, so show rows once (or set ``SVI.total_rows``). Results about rows, such as
-    ``posterior``, ``rate`` and ``diagnostics``, cover those of the last call; columns are learned from all.
-    Every call makes ``draws`` draws.
+    counts as a new one, so show rows once, or state how many there are: ``method=cv.SVI(total_rows=10**6)``.
+    Results about rows, such as ``posterior``, ``rate`` and ``diagnostics``, cover those of the last call; columns are
+    learned from all. Every call makes ``draws`` draws.
 
     Raises:
         AttributeError: a method other than "svi".
