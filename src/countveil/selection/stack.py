@@ -88,7 +88,8 @@ class Stack:
     def totals(self, X: Any) -> Totals:
         """The sum of the true counts of all cells that are seen in X, as all fits together expect it and as X has it.
 
-        X holds the reports of the fits' own cells. There is no interval where a fit has no calibrated ones.
+        X holds the reports of the fits' own cells. The interval comes from the reports alone if they give an unbiased
+        estimate; otherwise from the fits, if all of them have calibrated intervals.
 
         Raises:
             TypeError, ValueError: as a fit's ``log_predictive``; fits that leave out other cells.
