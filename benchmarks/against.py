@@ -65,7 +65,13 @@ def prepared(name):
         from countveil.inference.starts import least_squares
 
         more = engine, least_squares
-    state = [algorithm.init(data, given.model, streams, *more)]
+    try:
+        from countveil.inference.plan import Plan
+
+        plan = Plan(data, given.model)
+    except ModuleNotFoundError:  # older checkouts take the data themselves
+        plan = data
+    state = [algorithm.init(plan, given.model, streams, *more)]
 
     def step():
         started = time.thread_time()
@@ -73,7 +79,7 @@ def prepared(name):
             if name.startswith("log"):
                 score(state[0].factors, data, given.model, engine)
             else:
-                state[0], _ = algorithm.step(state[0], data, given.model, streams, engine)
+                state[0], _ = algorithm.step(state[0], plan, given.model, streams, engine)
         return (time.thread_time() - started) / STEPS
 
     if name.startswith("log"):

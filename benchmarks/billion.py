@@ -30,6 +30,7 @@ from countveil.evaluation.topics import topic_error
 from countveil.fit.parts import UNDETERMINED
 from countveil.inference import gibbs, moves, posterior, scoring
 from countveil.inference.matching import STABLE, matched
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 
 TRUTH = "truth.npy"  # tokens of each row and topic
@@ -172,11 +173,12 @@ def one_chain(
     found: dict[str, Any] = {}
     draws: list[np.ndarray] = []
     mean = np.zeros(truth.shape)
+    plan = Plan(given.data, given.model)
     most = moves.n_mergings(given.model, given.data.shape)
     n_moves = 0 if first is not None else min(most, case.sweeps // moves.TUNE_PER_MOVE)
     algorithm = moves.Moving(gibbs, n_moves)
     if first is None:
-        state = algorithm.init(given.data, given.model, streams, engine)
+        state = algorithm.init(plan, given.model, streams, engine)
     else:
         state = gibbs.State(first, given.model.initial_hypers(), 0)
     found["seconds to start (of processors)"] = laps.lap()
@@ -184,7 +186,7 @@ def one_chain(
     found["topic error of the start"] = topic_error(truth, topics_of(own, state.factors))
     seconds = []
     for sweep in range(case.sweeps):
-        state, _info = algorithm.step(state, given.data, given.model, streams, engine)
+        state, _info = algorithm.step(state, plan, given.model, streams, engine)
         seconds.append(laps.lap())
         if sweep >= case.sweeps // 2:
             draws = [*draws[1 - MAX_DRAWS :], topics_of(given.model, state.factors).astype(np.float32)]

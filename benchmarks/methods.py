@@ -24,6 +24,7 @@ from countveil.evaluation.errors import log_score, mean_absolute_error
 from countveil.evaluation.topics import npmi, relevant_words, topic_error
 from countveil.inference import bessel_cavi, cavi, em, svi
 from countveil.inference.facts import facts_of
+from countveil.inference.plan import Plan
 from countveil.inference.starts.alternating import least_squares
 from countveil.inference.streams import Streams
 
@@ -132,6 +133,7 @@ def big(threads: int = 2) -> None:
     data, model = cv.PrivatizedCounts(reports, ALPHA), matrix_model(mu.shape, TOPICS, 0.1, 1.0, 1.0)
     print(f"{SIZE} x {SIZE}, K = {TOPICS}, {threads} threads\n| method | iterations | seconds | MAE of mu |")
     print("| --- | --- | --- | --- |")
+    plan = Plan(data, model)
     for algorithm, marks in (
         (cavi, (0, 5, 10, 20, 50)),
         (em, (0, 5, 10, 20, 50)),
@@ -139,10 +141,14 @@ def big(threads: int = 2) -> None:
     ):
         with ThreadEngine(threads) as engine:
             algorithm.step(
-                algorithm.init(data, model, Streams.of_chain(0, 0), engine), data, model, None, engine
+                algorithm.init(plan, model, Streams.of_chain(0, 0), engine),
+                plan,
+                model,
+                None,
+                engine,
             )
             started = time.perf_counter()
-            state = algorithm.init(data, model, Streams.of_chain(1, 0), engine)
+            state = algorithm.init(plan, model, Streams.of_chain(1, 0), engine)
             for iteration in range(max(marks) + 1):
                 if iteration in marks:
                     spent = time.perf_counter() - started
@@ -151,7 +157,7 @@ def big(threads: int = 2) -> None:
                     name = algorithm.__name__.rpartition(".")[2].replace("_", "-")
                     print(f"| {name} | {iteration} | {spent:.2f} | {error:.3f} |", flush=True)
                     started = time.perf_counter() - spent
-                state = algorithm.step(state, data, model, None, engine)[0]
+                state = algorithm.step(state, plan, model, None, engine)[0]
 
 
 def coverage(*asked: str, runs: int = 40) -> None:
@@ -206,6 +212,7 @@ def enron(folder: str, n_topics: int = 50) -> None:
         matrix_model(data.shape, n_topics, 0.1, None, facts_of(data).mean_count),
         Streams.of_chain(1, 0),
     )
+    plan = Plan(data, model)
     with ThreadEngine(2) as engine:
         started = time.perf_counter()
         state = svi.init(data, model, streams, engine, data.shape[0])
@@ -219,9 +226,9 @@ def enron(folder: str, n_topics: int = 50) -> None:
         for name, options in (("em", {}), ("cavi", {}), ("cavi", {"expectation": "arithmetic"})):
             algorithm = {"em": em, "cavi": cavi}[name]
             started = time.perf_counter()
-            state = algorithm.init(data, model, streams, engine)
+            state = algorithm.init(plan, model, streams, engine)
             for iteration in range(1, 41):
-                state, _ = algorithm.step(state, data, model, streams, engine, **options)
+                state, _ = algorithm.step(state, plan, model, streams, engine, **options)
                 if iteration in (5, 10, 20, 40):
                     factors = state.factors if name == "em" else state.means
                     label = " ".join([name, *options.values()])

@@ -33,6 +33,7 @@ import countveil as cv
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, moves, scoring, tuning
 from countveil.inference.chains import STARTS
+from countveil.inference.plan import Plan
 from countveil.inference.posterior import factor_draws
 from countveil.inference.streams import Streams
 
@@ -168,13 +169,14 @@ def chain(planted, start, streams, n_moves=0):
     algorithm = moves.Moving(gibbs, n_moves if moves.movable(model) else 0)
     last_move = algorithm.moves * moves.SWEEPS
     scores, rates, components, moved, swept = [], 0.0, [0.0, 0.0], 0.0, 0.0
+    plan = Plan(data, model)
     with tuning.recorded(tuning.Tuning()):
         begun = time.process_time()
-        state = algorithm.init(data, model, streams, ENGINE, start)
+        state = algorithm.init(plan, model, streams, ENGINE, start)
         started = time.process_time() - begun
         for sweep in range(SWEEPS):
             begun = time.process_time()
-            state, _ = algorithm.step(state, data, model, streams, ENGINE)
+            state, _ = algorithm.step(state, plan, model, streams, ENGINE)
             spent = time.process_time() - begun
             if state.sweep <= last_move:
                 moved += spent

@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits
 from countveil.data.observations import ExactCounts, NaiveCounts, Observations, PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import augmented_gibbs, bessel_cavi, cavi, em, gibbs
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.laws.counts import POISSON, Likelihood, NegativeBinomial
 from countveil.models.factorization import Factorization, factorization, typical_priors
@@ -73,20 +74,19 @@ class Chain:
         threads: int = 1,
         likelihood: Likelihood = POISSON,
     ) -> None:
-        self.algorithm, self.observations = algorithm, observations
+        self.algorithm = algorithm
         self.clock = seconds if threads == 1 else waiting
         model = matrix_model(observations.shape, n_topics, 0.1, 1.0, 1.0)
         self.model = model._replace(likelihood=likelihood)
+        self.plan = Plan(observations, self.model)
         self.streams, self.engine = Streams.of_chain(1, 0), ThreadEngine(threads)
-        self.state = algorithm.init(observations, self.model, self.streams, self.engine)
+        self.state = algorithm.init(self.plan, self.model, self.streams, self.engine)
         for _ in range(BURN_IN if algorithm is gibbs else 2):
             self.step()
 
     def step(self) -> None:
         """One step on."""
-        self.state = self.algorithm.step(
-            self.state, self.observations, self.model, self.streams, self.engine
-        )[0]
+        self.state = self.algorithm.step(self.state, self.plan, self.model, self.streams, self.engine)[0]
 
     def __call__(self) -> float:
         """Seconds a step."""
@@ -211,17 +211,18 @@ def error() -> int:
     model = matrix_model(mu.shape, TOPICS, 0.1, 1.0, mean_count=1.0)
     engine, streams = ThreadEngine(1), Streams.of_chain(1, 0)
     total, times = np.zeros_like(mu), []
+    plan = Plan(observations, model)
     with threadpool_limits(limits=1):
         products = three_products(mu.shape)
         yardstick = float(np.median([products() for _ in range(5)]))
         started = time.perf_counter()
-        start = gibbs.init(observations, model, streams, engine)
+        start = gibbs.init(plan, model, streams, engine)
         start_seconds = time.perf_counter() - started
-        gibbs.step(start, observations, model, streams, engine)  # compiles, or loads what was compiled
+        gibbs.step(start, plan, model, streams, engine)  # compiles, or loads what was compiled
         state = start
         while state.sweep < SWEEPS:
             started = time.perf_counter()
-            state, _ = gibbs.step(state, observations, model, streams, engine)
+            state, _ = gibbs.step(state, plan, model, streams, engine)
             times.append(time.perf_counter() - started)
             if state.sweep > DISCARDED:
                 theta, phi = state.factors
@@ -298,12 +299,12 @@ def sweep_seconds(observations: Observations, n_topics: int, sweeps: int) -> flo
     model = matrix_model(observations.shape, n_topics, 0.1, 1.0, 1.0)
     engine, streams = ThreadEngine(1), Streams.of_chain(1, 0)
     factors = rng.gamma(0.3, 1.0, (n_rows, n_topics)), rng.gamma(0.3, 1.0, (n_columns, n_topics))
-    state, taken = gibbs.State(factors, model.initial_hypers(), 0), []
+    state, taken, plan = gibbs.State(factors, model.initial_hypers(), 0), [], Plan(observations, model)
     for _ in range(sweeps):
 
         def step() -> None:
             nonlocal state
-            state = gibbs.step(state, observations, model, streams, engine)[0]
+            state = gibbs.step(state, plan, model, streams, engine)[0]
 
         taken.append(seconds(step))
     return min(taken[1:])

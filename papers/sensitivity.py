@@ -55,7 +55,7 @@ class Plan(NamedTuple):
     levels: tuple[float, ...]
     n_topics: int
     shape: tuple[int, int]
-    speed: variational.Plan
+    speed: variational.Extent
 
 
 class Question(NamedTuple):

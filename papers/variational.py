@@ -12,6 +12,7 @@ from countveil.data.observations import PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.fit import PoissonFactorization
 from countveil.inference import augmented_gibbs, bessel_cavi, cavi, gibbs
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.models.factorization import factorization, typical_priors
 from countveil.models.spec import axis_sizes, parse_spec
@@ -41,7 +42,7 @@ MCMC_SWEEPS, VI_ITERATIONS, CLAIMED = 7500, 100, 20.0  # of the paper's runs, an
 SHAPE = 0.1
 
 
-class Plan(NamedTuple):
+class Extent(NamedTuple):
     """The large data, iterations of each kind on them, and how many small data sets."""
 
     size: int
@@ -51,7 +52,7 @@ class Plan(NamedTuple):
     small_sets: int
 
 
-FULL, QUICK = Plan(1000, 50, 1024, 128, 20), Plan(120, 10, 256, 64, 5)
+FULL, QUICK = Extent(1000, 50, 1024, 128, 20), Extent(120, 10, 256, 64, 5)
 
 
 class Data(NamedTuple):
@@ -68,30 +69,30 @@ def data_set(rng: np.random.Generator, size: int, topics: int, shape: float = SH
     return Data(rate, with_noise(rng.poisson(rate), np.exp(-1.0), rng))
 
 
-def run(bench: Bench, plan: Plan) -> Study:
+def run(bench: Bench, extent: Extent) -> Study:
     """Error of the rates against seconds on the large data; the published method on the small ones."""
-    key = {"size": plan.size, "topics": plan.topics, "clock": "processor"}
-    large = data_set(bench.rng(0), plan.size, plan.topics)
+    key = {"size": extent.size, "topics": extent.topics, "clock": "processor"}
+    large = data_set(bench.rng(0), extent.size, extent.topics)
     tasks = [
-        Task({"method": name, "n": iterations(name, plan), **key},
-             partial(trace, name, large, plan.topics, iterations(name, plan)))
+        Task({"method": name, "n": iterations(name, extent), **key},
+             partial(trace, name, large, extent.topics, iterations(name, extent)))
         for name in ALGORITHMS
     ]  # fmt: skip
-    smalls = [data_set(bench.rng(1, i), SMALL_SIZE, SMALL_TOPICS) for i in range(plan.small_sets)]
+    smalls = [data_set(bench.rng(1, i), SMALL_SIZE, SMALL_TOPICS) for i in range(extent.small_sets)]
     tasks += [
         Task({"method": PUBLISHED_VI, "small": i},
              partial(trace, PUBLISHED_VI, each, SMALL_TOPICS, VI_ITERATIONS))
         for i, each in enumerate(smalls)
     ]  # fmt: skip
     references = [
-        Task({"method": name, "n": plan.sweeps, **key}, partial(reference, name, large, plan, bench.seed))
+        Task({"method": name, "n": extent.sweeps, **key}, partial(reference, name, large, extent, bench.seed))
         for name in REFERENCES
     ]
     found, ends = bench.results(tasks), bench.results(references)
     traces = dict(zip(ALGORITHMS, found, strict=False))
     rows = [
         {
-            "data": f"{plan.size} x {plan.size}",
+            "data": f"{extent.size} x {extent.size}",
             "method": name,
             "iteration": int(i),
             "seconds": float(s),
@@ -101,7 +102,7 @@ def run(bench: Bench, plan: Plan) -> Study:
         for i, s, e in zip(each["iteration"], each["seconds"], each["error"], strict=True)
     ]
     rows += [
-        {"data": f"{plan.size} x {plan.size}", "method": name, "iteration": plan.sweeps,
+        {"data": f"{extent.size} x {extent.size}", "method": name, "iteration": extent.sweeps,
          "seconds": float(each["seconds"]), "error": float(each["error"])}
         for name, each in zip(REFERENCES, ends, strict=True)
     ]  # fmt: skip
@@ -113,9 +114,9 @@ def run(bench: Bench, plan: Plan) -> Study:
     return Study(table, verdicts(table), draw(table, smalls[0], found[len(traces)]["rate"]))
 
 
-def iterations(name: str, plan: Plan) -> int:
+def iterations(name: str, extent: Extent) -> int:
     """How long a method runs on the large data."""
-    return plan.sweeps if name in SAMPLERS else plan.iterations
+    return extent.sweeps if name in SAMPLERS else extent.iterations
 
 
 def small_row(place: int, data: Data, rate: np.ndarray) -> dict[str, Any]:
@@ -140,16 +141,17 @@ def trace(name: str, data: Data, topics: int, n: int, shape: float = SHAPE) -> d
     algorithm, marks = ALGORITHMS[name], sorted({*(2**j for j in range(20) if 2**j < n), n})
     streams, found = Streams.of_chain(1, 0), []
     with ThreadEngine(1) as engine:
-        warm = algorithm.init(observations, model, streams, engine)
-        algorithm.step(warm, observations, model, streams, engine)
+        plan = Plan(observations, model)
+        warm = algorithm.init(plan, model, streams, engine)
+        algorithm.step(warm, plan, model, streams, engine)
         spent, started = 0.0, time.process_time()
         state, total, draws = (
-            algorithm.init(observations, model, streams, engine),
+            algorithm.init(plan, model, streams, engine),
             np.zeros(data.rate.shape),
             0,
         )
         for i in range(1, n + 1):
-            state = algorithm.step(state, observations, model, streams, engine)[0]
+            state = algorithm.step(state, plan, model, streams, engine)[0]
             sampled = name in SAMPLERS
             if sampled or i in marks:
                 theta, phi = state.factors if sampled else state.means
@@ -165,13 +167,13 @@ def trace(name: str, data: Data, topics: int, n: int, shape: float = SHAPE) -> d
     }
 
 
-def reference(name: str, data: Data, plan: Plan, seed: int) -> dict[str, Any]:
+def reference(name: str, data: Data, extent: Extent, seed: int) -> dict[str, Any]:
     """Error of the rates of a method that the paper does not have, the samplers with as many sweeps as ours."""
-    sampling = Sampling(1, plan.sweeps // 2, plan.sweeps // 2)
+    sampling = Sampling(1, extent.sweeps // 2, extent.sweeps // 2)
     model = PoissonFactorization(
-        "dk,vk->dv", {"k": plan.topics}, prior_shape=SHAPE, prior_rate=1.0, seed=seed
+        "dk,vk->dv", {"k": extent.topics}, prior_shape=SHAPE, prior_rate=1.0, seed=seed
     )
-    found = result(name, model, plan.topics, data.noisy, sampling)
+    found = result(name, model, extent.topics, data.noisy, sampling)
     return {"error": np.abs(found["rate"] - data.rate).mean(), "seconds": found["seconds"]}
 
 

@@ -13,6 +13,7 @@ from countveil.inference import gibbs
 from countveil.inference.algorithm import Method, Settings
 from countveil.inference.draws import Schedule
 from countveil.inference.methods import METHODS, options_of
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.kernels.general import GeneralLaw
 from countveil.laws.counts import POISSON
@@ -130,9 +131,10 @@ def run_chain(
 ) -> Iterator[gibbs.State]:
     """The states of a chain after each sweep from its own start."""
     streams = Streams.of_chain(seed, chain)
-    state = gibbs.init(observations, model, streams, SERIAL)
+    plan = Plan(observations, model)
+    state = gibbs.init(plan, model, streams, SERIAL)
     for _ in range(sweeps):
-        state, _ = step(state, observations, model, streams, SERIAL)
+        state, _ = step(state, plan, model, streams, SERIAL)
         yield state
 
 

@@ -477,10 +477,10 @@ def test_a_pass_that_loses_a_worker_on_the_way_ends_the_same(client, tmp_path):
 def step_and_kill(pid, at_sweep):
     """A sampler's step that first kills a process, once."""
 
-    def step(state, observations, *rest, real=gibbs.step):
+    def step(state, *rest, real=gibbs.step):
         if state.sweep == at_sweep:
             os.kill(pid, signal.SIGKILL)
-        return real(state, observations, *rest)
+        return real(state, *rest)
 
     return step
 

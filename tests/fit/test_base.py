@@ -510,9 +510,9 @@ def test_an_interrupted_fit_holds_its_draws_and_says_so(monkeypatch, tmp_path):
 def test_chains_that_disagree_are_told_of(monkeypatch):
     init = gibbs.init
 
-    def in_its_own_place(observations, model, streams, engine, start):
+    def in_its_own_place(plan, model, streams, engine, start):
         starts.append(1)
-        state = init(observations, model, streams, engine, start)
+        state = init(plan, model, streams, engine, start)
         return state._replace(factors=(np.full_like(state.factors[0], 10.0 ** len(starts)), state.factors[1]))
 
     starts = []

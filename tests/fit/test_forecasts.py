@@ -8,6 +8,7 @@ from scipy import stats
 import countveil as cv
 from countveil.fit import forecasts
 from countveil.inference import gibbs
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.laws.counts import NegativeBinomial
 from countveil.models.factorization import Factor, factorization
@@ -54,7 +55,7 @@ def places_of_what_came(steady, seed=1, tune=20, draws=20):
         state = gibbs.State((np.maximum(x[:STEPS], 1e-150), phi), (packed(own), np.ones(1)), 0)
         streams, drawn, wrong = Streams.of_chain(seed, run), [], []
         for sweep in range(tune + 2 * draws):
-            state, _ = gibbs.step(state, data, model, streams, SERIAL)
+            state, _ = gibbs.step(state, Plan(data, model), model, streams, SERIAL)
             if sweep >= tune and sweep % 2:
                 drawn.append(counts_to_come(prior, state, rng, 1.0))
                 wrong.append(counts_to_come(prior, state, rng, 0.25))

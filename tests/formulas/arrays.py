@@ -9,6 +9,7 @@ from scipy import special, stats
 import countveil as cv
 from countveil.inference import gibbs
 from countveil.inference.factors import row_exposures
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.laws.counts import POISSON
 from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
@@ -217,7 +218,9 @@ def sweep_once(reports, theta, phi, known):
     model = model._replace(factors=tuple(factors))
     state = gibbs.State((theta, phi), model.initial_hypers(), 0)
     observations = cv.PrivatizedCounts(reports, 0.4)
-    return gibbs.step(state, observations, model, Streams.of_chain(1, 0), SERIAL)[0].factors[1 - known]
+    return gibbs.step(state, Plan(observations, model), model, Streams.of_chain(1, 0), SERIAL)[0].factors[
+        1 - known
+    ]
 
 
 def expected_draw(reports, theta, phi):

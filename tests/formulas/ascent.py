@@ -8,6 +8,7 @@ from scipy import integrate, special, stats
 
 import countveil as cv
 from countveil.inference import cavi
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from tests.formulas.arrays import A, B, Y, data, ratios, splits, w
 from tests.formulas.brute import formula, noise_pmf, same, slope
@@ -139,7 +140,7 @@ def step_of_cavi(d, q):
     """((theta's shape, theta's rate), objective) of one iteration of the library."""
     model = small_model(d.reports.shape, 2, A, B)
     state = cavi.State((q.theta[0], q.phi[0]), (q.theta[1], q.phi[1]), cavi.initial_hypers(model), 0)
-    new, info = cavi.step(state, d.observations(), model, Streams.of_chain(1, 0), SERIAL)
+    new, info = cavi.step(state, Plan(d.observations(), model), model, Streams.of_chain(1, 0), SERIAL)
     return (new.shapes[0], new.rates[0]), info.objective
 
 

@@ -11,6 +11,7 @@ import countveil as cv
 from countveil.fit.totals import error_of
 from countveil.inference import cavi, em
 from countveil.inference.facts import facts_of
+from countveil.inference.plan import Plan
 from countveil.inference.starts.alternating import least_squares
 from countveil.inference.starts.embedding import explained_by, scaled
 from countveil.inference.streams import Streams
@@ -220,7 +221,13 @@ def multiplicative_update():
     first, second, third = (log_likelihood(d, theta) for theta in steps)
     assert first < second < third
     state = em.State((d.theta, d.phi), 0)
-    same(em.step(state, d.observations(), small_model((3, 4)), STREAMS, SERIAL)[0].factors[0], printed, 1e-9)
+    same(
+        em.step(state, Plan(d.observations(), small_model((3, 4))), small_model((3, 4)), STREAMS, SERIAL)[
+            0
+        ].factors[0],
+        printed,
+        1e-9,
+    )
 
 
 @formula("12.3")
@@ -254,7 +261,7 @@ def held_total():
         same(slope(penalised, printed[k], 1e-3), 0.0, atol=1e-8)
     observations = cv.PrivatizedCounts(np.where(d.reports > 2, 0, d.reports), d.alpha[:, 0])
     held, model = em.HeldTotal(observations, small_model((3, 4))), small_model((3, 4))
-    state, _ = held.step(em.State((d.theta, d.phi), 0), observations, model, STREAMS, SERIAL)
+    state, _ = held.step(em.State((d.theta, d.phi), 0), Plan(observations, model), model, STREAMS, SERIAL)
     assert state.penalty > 0
     same((state.factors[0] @ state.factors[1].T).sum(), max(facts_of(observations).total_count, 3e-3), 1e-9)
 

@@ -5,6 +5,7 @@ import pytest
 from scipy import special
 
 from countveil.inference import ascent, cavi, em, factors
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.kernels.gamma import SMALLEST
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
@@ -25,9 +26,10 @@ def scene(case, seed):
 
 def climb(case, seed, expectation="geometric", steps=STEPS):
     model, observations, point, _, _ = scene(case, seed)
-    state, objectives = cavi.from_point(point, observations, model, SERIAL), []
+    plan = Plan(observations, model)
+    state, objectives = cavi.from_point(point, plan, model, SERIAL), []
     for _ in range(steps):
-        state, info = cavi.step(state, observations, model, STREAMS, SERIAL, expectation)
+        state, info = cavi.step(state, plan, model, STREAMS, SERIAL, expectation)
         objectives.append(info.objective)
     return np.array(objectives)
 
@@ -51,8 +53,9 @@ def test_the_objective_never_decreases(case, expectation):
 def test_the_likelihood_of_em_never_decreases(case):
     model, observations, point, _, _ = scene(case, 1)
     state, objectives = em.State(point, 0), []
+    plan = Plan(observations, model)
     for _ in range(STEPS):
-        state, info = em.step(state, observations, model, None, SERIAL)
+        state, info = em.step(state, plan, model, None, SERIAL)
         objectives.append(info.objective)
     assert largest_fall(np.array(objectives)) < 1e-9
 
@@ -92,9 +95,10 @@ def bound_by_adding_up(model, state, case, reports, mask):
 @pytest.mark.parametrize("case", FITTED.values(), ids=FITTED)
 def test_the_objective_is_the_bound(case):
     model, observations, point, reports, mask = scene(case, 2)
-    state = cavi.from_point(point, observations, model, SERIAL)
+    plan = Plan(observations, model)
+    state = cavi.from_point(point, plan, model, SERIAL)
     for _ in range(3):
-        new, info = cavi.step(state, observations, model, STREAMS, SERIAL)
+        new, info = cavi.step(state, plan, model, STREAMS, SERIAL)
         expected = bound_by_adding_up(model, state, case, reports, mask)
         assert info.objective == pytest.approx(expected, rel=1e-9)
         state = new

@@ -6,6 +6,7 @@ import pytest
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import augmented_gibbs, gibbs, scoring
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from tests.joint import (
     FALSE_ALARM,
@@ -69,7 +70,7 @@ def joint_z(model, mask, restarts=100, step=augmented_gibbs.step, seed=11):
                 found.append(statistics(state, reports, mask))
             observations = PrivatizedCounts(reports, ALPHA, mask)
             for _ in range(2):
-                state, _ = step(state, observations, model, streams, SERIAL)
+                state, _ = step(state, Plan(observations, model), model, streams, SERIAL)
             found.append(statistics(state, reports, mask))
         sweep = state.sweep
         differences.append(np.mean(found[1:], axis=0) - found[0])
@@ -97,13 +98,13 @@ def noise_rates_swapped(state, *rest):
     return augmented_gibbs.step(state._replace(noise=state.noise[..., ::-1].copy()), *rest)
 
 
-def noise_as_if_weaker(state, observations, *rest):
-    observations.level_d = observations.level_d**1.3
-    return augmented_gibbs.step(state, observations, *rest)
+def noise_as_if_weaker(state, plan, *rest):
+    plan.data.level_d = plan.data.level_d**1.3
+    return augmented_gibbs.step(state, plan, *rest)
 
 
-def gamma_shape_too_large(state, observations, model, *rest):
-    return augmented_gibbs.step(state, observations, small_model(SIZE, shape=1.8), *rest)
+def gamma_shape_too_large(state, plan, model, *rest):
+    return augmented_gibbs.step(state, plan, small_model(SIZE, shape=1.8), *rest)
 
 
 def gamma_rate_too_large(state, *rest):
@@ -112,9 +113,9 @@ def gamma_rate_too_large(state, *rest):
     return new._replace(hypers=state.hypers), info
 
 
-def rates_drawn_for_one_entry_fewer(state, observations, model, *rest):
+def rates_drawn_for_one_entry_fewer(state, plan, model, *rest):
     wrong = with_priors(model, lambda prior: OneEntryFewer(*prior))
-    return augmented_gibbs.step(state, observations, wrong, *rest)
+    return augmented_gibbs.step(state, plan, wrong, *rest)
 
 
 @pytest.mark.parametrize(
@@ -137,9 +138,10 @@ def test_the_joint_law_shows_a_planted_fault(learned, step, restarts):
 def rates_of(algorithm, observations, model, sweeps, chain, thin=4):
     """(S, D V) rates after every thin-th sweep, a fifth of them thrown away first."""
     streams = Streams.of_chain(31, chain)
-    state, kept = algorithm.init(observations, model, streams, SERIAL), []
+    plan = Plan(observations, model)
+    state, kept = algorithm.init(plan, model, streams, SERIAL), []
     for sweep in range(sweeps + sweeps // 5):
-        state, _ = algorithm.step(state, observations, model, streams, SERIAL)
+        state, _ = algorithm.step(state, plan, model, streams, SERIAL)
         if sweep >= sweeps // 5 and sweep % thin == 0:
             kept.append(mu_of(state.factors).ravel())
     return np.array(kept)
@@ -184,9 +186,9 @@ def ranks(level, runs, draws=15, tune=50, thin=10, seed=100):
         truth, _ = draw_factors(model, rng)
         reports = draw_reports(mu_of(truth), ALPHA[:, None], rng)
         observations, streams = PrivatizedCounts(reports, level, MASK), Streams.of_chain(seed + run, 0)
-        state, kept = augmented_gibbs.init(observations, model, streams, SERIAL), []
+        state, kept = augmented_gibbs.init(Plan(observations, model), model, streams, SERIAL), []
         for sweep in range(tune + draws * thin):
-            state, _ = augmented_gibbs.step(state, observations, model, streams, SERIAL)
+            state, _ = augmented_gibbs.step(state, Plan(observations, model), model, streams, SERIAL)
             if sweep >= tune and sweep % thin == 0:
                 kept.append(quantities(state.factors, observations, model))
         assert len(kept) == draws
@@ -206,7 +208,9 @@ def test_calibration_shows_a_wrong_noise_level():
 
 def test_the_start_draws_noise_rates_from_their_prior():
     observations = PrivatizedCounts(np.zeros((400, 300), dtype=int), np.repeat([0.0, 0.5, 0.8, 0.9], 100))
-    state = augmented_gibbs.init(observations, small_model((400, 300)), Streams.of_chain(1, 0), SERIAL)
+    state = augmented_gibbs.init(
+        Plan(observations, small_model((400, 300))), small_model((400, 300)), Streams.of_chain(1, 0), SERIAL
+    )
     assert state.noise.shape == (400, 300, 2)
     assert (state.noise[:100] == 0.0).all()
     means = state.noise[100:].reshape(3, -1).mean(axis=1)
@@ -216,9 +220,10 @@ def test_the_start_draws_noise_rates_from_their_prior():
 def test_a_step_leaves_the_old_state_alone():
     _, _, observations, _ = planted(30, 20, 2, 0.5, seed=3)
     streams, model = Streams.of_chain(1, 0), small_model((30, 20), learned=True)
-    state = augmented_gibbs.init(observations, model, streams, SERIAL)
+    plan = Plan(observations, model)
+    state = augmented_gibbs.init(plan, model, streams, SERIAL)
     before = tuple(arrays_of(state))
-    after, info = augmented_gibbs.step(state, observations, model, streams, SERIAL)
+    after, info = augmented_gibbs.step(state, plan, model, streams, SERIAL)
     assert_same_bits(before, state)
     assert (state.sweep, after.sweep) == (0, 1)
     assert (after.noise > 0.0).all()
@@ -229,7 +234,7 @@ def test_log_likelihood_is_that_of_the_reports_seen():
     reports = np.abs(np.random.default_rng(6).integers(-2, 6, SIZE))
     observations = PrivatizedCounts(reports, ALPHA, MASK)
     model = small_model(SIZE)
-    state = augmented_gibbs.init(observations, model, Streams.of_chain(1, 0), SERIAL)
+    state = augmented_gibbs.init(Plan(observations, model), model, Streams.of_chain(1, 0), SERIAL)
     cells = truncated_logpmf(reports, mu_of(state.factors), ALPHA[:, None])
     found = scoring.log_likelihood(state.factors, observations, model, SERIAL)
     assert found == pytest.approx(cells[~MASK].sum(), rel=1e-12)
@@ -238,9 +243,10 @@ def test_log_likelihood_is_that_of_the_reports_seen():
 def test_exact_counts_have_no_noise():
     observations = ExactCounts(np.random.default_rng(4).poisson(3.0, (20, 10)))
     model, streams = small_model((20, 10)), Streams.of_chain(2, 0)
-    state = augmented_gibbs.init(observations, model, streams, SERIAL)
+    plan = Plan(observations, model)
+    state = augmented_gibbs.init(plan, model, streams, SERIAL)
     for _ in range(3):
-        state, _ = augmented_gibbs.step(state, observations, model, streams, SERIAL)
+        state, _ = augmented_gibbs.step(state, plan, model, streams, SERIAL)
     assert (state.noise == 0.0).all()
 
 
@@ -248,12 +254,13 @@ def test_exact_counts_have_no_noise():
 def test_the_engine_does_not_change_a_bit(threads):
     _, _, observations, _ = planted(600, 50, 3, 0.5, seed=4)
     streams, model = Streams.of_chain(5, 0), small_model((600, 50), 3, learned=True)
-    start, finals = augmented_gibbs.init(observations, model, streams, SERIAL), []
+    plan = Plan(observations, model)
+    start, finals = augmented_gibbs.init(plan, model, streams, SERIAL), []
     with ThreadEngine(threads) as pool:
         for engine in (SERIAL, pool):
             state = start
             for _ in range(3):
-                state, info = augmented_gibbs.step(state, observations, model, streams, engine)
+                state, info = augmented_gibbs.step(state, plan, model, streams, engine)
             score = scoring.log_likelihood(state.factors, observations, model, engine)
             finals.append((*state, info.total_rate, score))
     assert_same_bits(*finals)

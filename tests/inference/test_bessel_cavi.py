@@ -12,6 +12,7 @@ from countveil.engines.threads import ThreadEngine
 from countveil.fit import TensorModel
 from countveil.inference import bessel_cavi, cavi
 from countveil.inference.facts import facts_of
+from countveil.inference.plan import Plan
 from countveil.inference.starts.alternating import least_squares_start
 from countveil.inference.streams import START, Streams
 from countveil.kernels import bessel_cavi as kernels
@@ -113,10 +114,11 @@ def test_an_iteration_equals_its_formulas(kind, center):
     mu = rng.gamma(1.0, 1.0, (SIZE[0], 3)) @ rng.gamma(1.0, 1.0, (SIZE[1], 3)).T
     reports = draw_reports(mu, alpha, rng)
     observations, streams = PrivatizedCounts(reports, given, MASK), Streams.of_chain(1, 0)
-    state = bessel_cavi.init(observations, model, streams, SERIAL, center=center)
+    plan = Plan(observations, model)
+    state = bessel_cavi.init(plan, model, streams, SERIAL, center=center)
     for _ in range(3):
         exact = update_in_numpy(state, reports, alpha, MASK, model, center)
-        state, _ = bessel_cavi.step(state, observations, model, streams, SERIAL, center=center)
+        state, _ = bessel_cavi.step(state, plan, model, streams, SERIAL, center=center)
         found = arrays_of((state.shapes, state.rates, state.noise_shape))
         for part, value in zip(found, arrays_of(exact), strict=True):
             np.testing.assert_allclose(part, value, rtol=1e-10)
@@ -130,10 +132,11 @@ def test_without_noise_it_is_exact_coordinate_ascent():
         np.random.default_rng(4).poisson(2.0, (30, 12)), np.zeros((30, 12), dtype=bool)
     )
     model, streams = small_model((30, 12), 3, learned=True), Streams.of_chain(2, 0)
-    one, other = (algorithm.init(observations, model, streams, SERIAL) for algorithm in (bessel_cavi, cavi))
+    plan = Plan(observations, model)
+    one, other = (algorithm.init(plan, model, streams, SERIAL) for algorithm in (bessel_cavi, cavi))
     for _ in range(5):
-        one, _ = bessel_cavi.step(one, observations, model, streams, SERIAL)
-        other, _ = cavi.step(other, observations, model, streams, SERIAL)
+        one, _ = bessel_cavi.step(one, plan, model, streams, SERIAL)
+        other, _ = cavi.step(other, plan, model, streams, SERIAL)
     for a, b in zip(arrays_of(one[:3]), arrays_of(other[:3]), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-10)
 
@@ -147,9 +150,10 @@ def test_it_recovers_planted_structure(alpha, center):
         Streams.of_chain(1, 0),
     )
     theta, phi = least_squares_start(observations, 4, streams.generator(0, START), SERIAL)
-    state, scores = bessel_cavi.init(observations, model, streams, SERIAL, center=center), []
+    plan = Plan(observations, model)
+    state, scores = bessel_cavi.init(plan, model, streams, SERIAL, center=center), []
     for _ in range(30):
-        state, info = bessel_cavi.step(state, observations, model, streams, SERIAL, center=center)
+        state, info = bessel_cavi.step(state, plan, model, streams, SERIAL, center=center)
         scores.append(info.objective)
     found = mu_of(state.means)
     assert np.abs(found - mu).mean() < 0.4 * np.abs(theta @ phi.T - mu).mean()
@@ -160,9 +164,10 @@ def test_it_recovers_planted_structure(alpha, center):
 def test_the_objective_is_the_likelihood_of_the_means_that_the_step_began_with():
     _, _, observations, reports = planted(30, 20, 2, 0.5, seed=3, tokens=100.0)
     model, streams = small_model((30, 20), learned=True), Streams.of_chain(1, 0)
-    state = bessel_cavi.init(observations, model, streams, SERIAL)
+    plan = Plan(observations, model)
+    state = bessel_cavi.init(plan, model, streams, SERIAL)
     before = tuple(arrays_of(state))
-    after, info = bessel_cavi.step(state, observations, model, streams, SERIAL)
+    after, info = bessel_cavi.step(state, plan, model, streams, SERIAL)
     assert_same_bits(before, state)
     mean = mu_of(state.means)
     assert info.objective == pytest.approx(truncated_logpmf(reports, mean, np.array(0.5)).sum(), rel=1e-10)
@@ -173,12 +178,13 @@ def test_the_objective_is_the_likelihood_of_the_means_that_the_step_began_with()
 def test_the_engine_does_not_change_a_bit(threads):
     _, _, observations, _ = planted(600, 50, 3, 0.5, seed=4)
     streams, model = Streams.of_chain(5, 0), small_model((600, 50), 3, learned=True)
-    start, finals = bessel_cavi.init(observations, model, streams, SERIAL), []
+    plan = Plan(observations, model)
+    start, finals = bessel_cavi.init(plan, model, streams, SERIAL), []
     with ThreadEngine(threads) as pool:
         for engine in (SERIAL, pool):
             state = start
             for _ in range(3):
-                state, info = bessel_cavi.step(state, observations, model, streams, engine)
+                state, info = bessel_cavi.step(state, plan, model, streams, engine)
             finals.append((*state, info.objective))
     assert_same_bits(*finals)
 
@@ -189,9 +195,9 @@ def test_signed_and_truncated_reports_are_one():
     model, streams, finals = small_model(SIZE), Streams.of_chain(1, 0), []
     for seen in (reports, np.maximum(reports, 0)):
         observations = PrivatizedCounts(seen, ALPHA, MASK)
-        state = bessel_cavi.init(observations, model, streams, SERIAL)
+        state = bessel_cavi.init(Plan(observations, model), model, streams, SERIAL)
         for _ in range(3):
-            state, _ = bessel_cavi.step(state, observations, model, streams, SERIAL)
+            state, _ = bessel_cavi.step(state, Plan(observations, model), model, streams, SERIAL)
         finals.append(state)
     assert_same_bits(*finals)
 
@@ -199,7 +205,13 @@ def test_signed_and_truncated_reports_are_one():
 def test_the_centre_has_two_names():
     observations = PrivatizedCounts(np.ones((3, 2), dtype=int), 0.5)
     with pytest.raises(ValueError, match=r"center must be 'mode' or 'mean', got 'median'$"):
-        bessel_cavi.init(observations, small_model((3, 2)), Streams.of_chain(1, 0), SERIAL, center="median")
+        bessel_cavi.init(
+            Plan(observations, small_model((3, 2))),
+            small_model((3, 2)),
+            Streams.of_chain(1, 0),
+            SERIAL,
+            center="median",
+        )
 
 
 def test_reports_without_a_positive_one_leave_nothing_to_divide_by():

@@ -6,6 +6,7 @@ import pytest
 from countveil.data.observations import PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import burst_tokens, gibbs, tokens
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.laws.counts import NegativeBinomial, Unseen
 from countveil.laws.counts.laws import law_of
@@ -85,12 +86,13 @@ def test_threads_change_nothing(rows, dispersion, monkeypatch):
     model = small_model(observations.shape, 3)._replace(likelihood=NegativeBinomial(dispersion))
     assert tokens.pays(observations, law_of(observations.noise, model.likelihood, model.initial_parameters()))
     found = []
+    plan = Plan(observations, model)
     for threads in (1, 3):
         streams = Streams.of_chain(7, 0)
-        state = gibbs.init(observations, model, streams, SERIAL)
+        state = gibbs.init(plan, model, streams, SERIAL)
         with ThreadEngine(threads) as engine:
             for _ in range(2):
-                state, _ = gibbs.step(state, observations, model, streams, engine)
+                state, _ = gibbs.step(state, plan, model, streams, engine)
         found.append((*state.factors, *state.parameters))
     assert_same_bits(*found)
 
@@ -98,11 +100,12 @@ def test_threads_change_nothing(rows, dispersion, monkeypatch):
 def test_bursts_are_proposed_where_that_is_cheapest():
     """One by one where counts are large, and tokens beside reports as large as noise makes them where they are few."""
     data, law = sparse(0.3), law_at("global")
+    above = burst_tokens.reports_above(data)
     levels, theta, phi = np.array([0.3]), np.ones((40, 1)), np.ones((60, 1))
-    large, few = (burst_tokens.most_proposed(data, law, levels, scale * theta, phi) for scale in (1e3, 1e-6))
+    large, few = (burst_tokens.most_proposed(above, law, levels, scale * theta, phi) for scale in (1e3, 1e-6))
     assert (large, few) == (0, data.reports.max())
     between = [
-        burst_tokens.most_proposed(data, law, levels, s * theta, phi) for s in np.geomspace(1e-2, 1e2, 80)
+        burst_tokens.most_proposed(above, law, levels, s * theta, phi) for s in np.geomspace(1e-2, 1e2, 80)
     ]
     assert between == sorted(between, reverse=True)
     assert len(set(between)) > 3
@@ -138,4 +141,5 @@ def test_weak_noise_leaves_masses_numbers():
     assert found.max() == burst_tokens.LARGEST_MASS
     assert found[0, 0, 0] == pytest.approx(0.5e-60)
     data = PrivatizedCounts(np.full((1, 60), 20), 1e-60)
-    assert burst_tokens.most_proposed(data, law, levels, np.ones((1, 1)), phi) == 0
+    above = burst_tokens.reports_above(data)
+    assert burst_tokens.most_proposed(above, law, levels, np.ones((1, 1)), phi) == 0

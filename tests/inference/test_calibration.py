@@ -5,6 +5,7 @@ import pytest
 
 from countveil.data.observations import NaiveCounts, PrivatizedCounts
 from countveil.inference import augmented_gibbs, gibbs, scoring
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.models.priors import GammaPrior, LearnedShapePrior
 from tests.joint import (
@@ -61,9 +62,9 @@ def ranks(kind, model, runs, seed, algorithm=gibbs, of=quantities):
             PrivatizedCounts(reports, ALPHA, MASK) if kind == "private" else NaiveCounts(reports, MASK)
         )
         streams, kept = Streams.of_chain(seed + run, 0), []
-        state = algorithm.init(observations, model, streams, SERIAL)
+        state = algorithm.init(Plan(observations, model), model, streams, SERIAL)
         for sweep in range(1, TUNE + DRAWS * THIN + 1):
-            state, _ = algorithm.step(state, observations, model, streams, SERIAL)
+            state, _ = algorithm.step(state, Plan(observations, model), model, streams, SERIAL)
             if sweep > TUNE and sweep % THIN == 0:
                 kept.append(of(state, observations, model))
         assert len(kept) == DRAWS

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from countveil.inference import gibbs, scoring
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.laws.counts import NegativeBinomial
 from countveil.laws.counts.protocol import parameters_of_rows
@@ -37,9 +38,9 @@ def ranks(likelihood, read, runs, seed=1):
         counts = np.minimum(likelihood.sample(theta @ phi.T, rng, own), 10**6)
         data = read(counts, mask, rng)
         streams, kept = Streams.of_chain(seed + run, 0), []
-        state = gibbs.init(data, model, streams, SERIAL)
+        state = gibbs.init(Plan(data, model), model, streams, SERIAL)
         for sweep in range(1, TUNE + DRAWS * THIN + 1):
-            state, _ = gibbs.step(state, data, model, streams, SERIAL)
+            state, _ = gibbs.step(state, Plan(data, model), model, streams, SERIAL)
             if sweep > TUNE and sweep % THIN == 0:
                 kept.append(quantities(state, data, model))
         found.append((np.array(kept) < quantities(truth, data, model)).sum(axis=0))

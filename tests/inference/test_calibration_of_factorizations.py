@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from countveil.inference import gibbs, scoring
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
 from tests.joint import FALSE_ALARM, SERIAL, draw_factors, draw_reports, rank_p_values
@@ -31,7 +32,7 @@ def ranks(case, seen_as=None, runs=RUNS, seed=100):
         streams, kept = Streams.of_chain(seed + run, 0), []
         state = gibbs.State(*draw_factors(model, rng), 0)
         for sweep in range(1, TUNE + DRAWS * THIN + 1):
-            state, _ = gibbs.step(state, observations, model, streams, SERIAL)
+            state, _ = gibbs.step(state, Plan(observations, model), model, streams, SERIAL)
             if sweep > TUNE and (sweep - TUNE) % THIN == 0:
                 kept.append(quantities(state, observations, model, mask))
         assert len(kept) == DRAWS

@@ -4,6 +4,7 @@ from scipy import special, stats
 
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.inference import cavi, run
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from tests.joint import SERIAL, assert_same_bits, draw_reports, matrix_model, mu_of, planted, small_model
 
@@ -22,9 +23,10 @@ def problem(seed):
 
 
 def climb(observations, model, steps, expectation="geometric"):
-    state, objectives = cavi.init(observations, model, STREAMS, SERIAL), []
+    plan = Plan(observations, model)
+    state, objectives = cavi.init(plan, model, STREAMS, SERIAL), []
     for _ in range(steps):
-        state, info = cavi.step(state, observations, model, STREAMS, SERIAL, expectation)
+        state, info = cavi.step(state, plan, model, STREAMS, SERIAL, expectation)
         objectives.append(info.objective)
     return state, np.array(objectives)
 
@@ -47,7 +49,10 @@ def test_a_wrong_update_makes_the_bound_fall():
         observations, model = problem(seed)
         state = climb(observations, model, 200)[0]
         wrong = state._replace(rates=(1.05 * state.rates[0], state.rates[1]))
-        bounds = [cavi.step(q, observations, model, STREAMS, SERIAL)[1].objective for q in (state, wrong)]
+        bounds = [
+            cavi.step(q, Plan(observations, model), model, STREAMS, SERIAL)[1].objective
+            for q in (state, wrong)
+        ]
         assert largest_fall(np.array(bounds)) > 1e-6
 
 
@@ -103,9 +108,10 @@ def test_by_default_an_ascent_ends_near_its_least_error():
     observations = PrivatizedCounts(draw_reports(mu, np.exp(np.array(-1.0)), rng), np.exp(-1.0))
     model, rule = small_model(mu.shape, 10, 0.1, 1.0), run.relative_change(cavi.CAVI().tolerance)
     path = run.ascend(observations, model, cavi, rule, max_iter=500, seed=1, threads=1)
-    state, errors = cavi.init(observations, model, Streams.of_chain(1, 0), SERIAL), []
+    plan = Plan(observations, model)
+    state, errors = cavi.init(plan, model, Streams.of_chain(1, 0), SERIAL), []
     for _ in range(150):
-        state, _ = cavi.step(state, observations, model, STREAMS, SERIAL)
+        state, _ = cavi.step(state, plan, model, STREAMS, SERIAL)
         errors.append(np.abs(mu_of(state.means) - mu).mean())
     assert path.converged
     assert path.objective.size < 60

@@ -10,6 +10,7 @@ from countveil.inference import chains, dispersion, em, gibbs, moves, run, start
 from countveil.inference.draws import Schedule
 from countveil.inference.methods import METHODS
 from countveil.inference.moves import Moving
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.laws.counts.laws import law_of
 from countveil.laws.counts.negative_binomial import NegativeBinomial
@@ -28,7 +29,7 @@ def test_starts_go_by_the_names_that_users_write():
 def test_a_fit_is_a_run_of_its_algorithm(algorithm, start):
     observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
     plan = Schedule(3, 2, 2, 1)
-    settings = fit_settings()._replace(plan=plan, seed=4, start=start)
+    settings = fit_settings()._replace(schedule=plan, seed=4, start=start)
     found = METHODS[algorithm]().run(observations, model, settings)
     own = run.sample(
         observations, model, plan, seed=4, threads=1, progress=False, algorithm=METHODS[algorithm].algorithm,
@@ -45,7 +46,7 @@ def test_a_fit_is_a_run_of_its_algorithm(algorithm, start):
 def test_moves_take_at_most_half_of_the_tuning(tune, asked, made):
     observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
     plan = Schedule(2, tune, 1, 1)
-    settings = fit_settings()._replace(plan=plan, seed=4)
+    settings = fit_settings()._replace(schedule=plan, seed=4)
     found = gibbs.Gibbs(moves=asked).run(observations, model, settings)
     own = run.sample(
         observations, model, plan, seed=4, threads=1, progress=False, algorithm=Moving(gibbs, made)
@@ -92,7 +93,7 @@ def test_other_chains_have_no_moves(monkeypatch, case, request):
     monkeypatch.setattr(Moving, "step", None)
     observations = planted(40, 30, 3, 0.5, seed=1)[2]
     method = cv.AugmentedGibbs() if case == "published" else cv.Gibbs(moves=5)
-    settings = fit_settings()._replace(plan=Schedule(1, 40, 1, 1))
+    settings = fit_settings()._replace(schedule=Schedule(1, 40, 1, 1))
     if case.startswith("very many"):
         request.getfixturevalue("by_tokens"), request.getfixturevalue("very_many")
         settings = settings._replace(start=starts.least_squares)
@@ -110,7 +111,7 @@ def test_chains_by_tokens_have_moves_and_so_have_those_of_very_many_reports_that
     law = law_of(observations.noise, model.likelihood, model.initial_parameters())
     assert tokens.pays(observations, law) is not visited
     assert observations.reports.size > 99
-    settings = fit_settings()._replace(plan=Schedule(1, 40, 1, 1))
+    settings = fit_settings()._replace(schedule=Schedule(1, 40, 1, 1))
     gibbs.Gibbs(moves=5).run(observations, model, settings)
     assert made == [2] * 41
 
@@ -126,7 +127,7 @@ def test_chains_can_begin_where_em_leaves_off(monkeypatch):
     monkeypatch.setattr(gibbs, "step", watched)
     options = {"draws": 1, "tune": 0, "chains": 1, "seed": 4, "threads": 1}
     fit = cv.TopicModel(3, start="em", **options).fit(observations)
-    start = gibbs.init(observations, fit.model_, Streams.of_chain(4, 0), SERIAL, em.refined)
+    start = gibbs.init(Plan(observations, fit.model_), fit.model_, Streams.of_chain(4, 0), SERIAL, em.refined)
     assert_same_bits(seen[0].factors, start.factors)
     assert_same_bits(seen[0].hypers, start.hypers)
 
@@ -134,11 +135,11 @@ def test_chains_can_begin_where_em_leaves_off(monkeypatch):
 def test_the_start_of_em_is_a_few_iterations_on_from_the_automatic_one_in_expected_counts():
     observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3)
     begun = starts.automatic(observations, model, np.random.default_rng(4), SERIAL)
-    point = em.from_point(begun, observations, model, SERIAL, em.REFINING_ITERATIONS)
+    point = em.from_point(begun, Plan(observations, model), model, SERIAL, em.REFINING_ITERATIONS)
     refined = em.refined(observations, model, np.random.default_rng(4), SERIAL)
     assert_same_bits(refined, point.factors)
     bursts = model._replace(likelihood=NegativeBinomial())
-    point = em.from_point(begun, observations, bursts, SERIAL, em.REFINING_ITERATIONS)
+    point = em.from_point(begun, Plan(observations, bursts), bursts, SERIAL, em.REFINING_ITERATIONS)
     refined = em.refined(observations, bursts, np.random.default_rng(4), SERIAL)
     mean = np.exp(dispersion.log_mean(logit(point.parameters[0])))  # counts of a burst
     np.testing.assert_allclose(

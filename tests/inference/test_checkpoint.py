@@ -131,10 +131,10 @@ def test_chains_that_are_added_until_averages_are_steady_go_on_in_their_round(tm
     whole = model(**options).fit(observations)
     step, last = gibbs.step, run.Streams.of_chain(4, 1 if apart == 1.0 else 3)
 
-    def dying(state, data, factorization, streams, engine):
+    def dying(state, plan, factorization, streams, engine):
         if state.sweep == 7 and streams == last:
             raise MemoryError("no room")
-        return step(state, data, factorization, streams, engine)
+        return step(state, plan, factorization, streams, engine)
 
     monkeypatch.setattr(gibbs, "step", dying)
     with pytest.raises(MemoryError, match="no room"):

@@ -5,6 +5,7 @@ import pytest
 
 from countveil.data.observations import PrivatizedCounts
 from countveil.inference import gibbs
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.laws.counts import NegativeBinomial, Poisson
 from countveil.models.factorization import factorization
@@ -127,7 +128,7 @@ def joint_z(model, restarts, seed=11):
         before, after = statistics(state, reports, model), []
         state = state._replace(sweep=sweep)
         for _ in range(SWEEPS):
-            state, _ = gibbs.step(state, observations, model, streams, SERIAL)
+            state, _ = gibbs.step(state, Plan(observations, model), model, streams, SERIAL)
             reports, observations = seen(model, state.factors, rng)
             if state.sweep % 4 == 0:
                 after.append(statistics(state, reports, model))
@@ -201,9 +202,9 @@ def ranks(runs, seed=100):
         truth = prior_draw(model, rng)
         _, observations = seen(model, truth.factors, rng)
         streams, kept = Streams.of_chain(seed + run, 0), []
-        state = gibbs.init(observations, model, streams, SERIAL)
+        state = gibbs.init(Plan(observations, model), model, streams, SERIAL)
         for sweep in range(1, TUNE + DRAWS * THIN + 1):
-            state, _ = gibbs.step(state, observations, model, streams, SERIAL)
+            state, _ = gibbs.step(state, Plan(observations, model), model, streams, SERIAL)
             if sweep > TUNE and sweep % THIN == 0:
                 kept.append(quantities(state))
         found.append((np.array(kept) < quantities(truth)).sum(axis=0))

@@ -6,6 +6,7 @@ from scipy import stats
 
 from countveil.data.observations import PrivatizedCounts
 from countveil.inference import gibbs
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.models.factorization import factorization
 from countveil.models.priors import DatedRowsPrior, DirichletPrior, dated_rows, dirichlet
@@ -81,7 +82,7 @@ def joint_z(noise, restarts, seed=1, sweeps=2):
         state = draw_state(rng)._replace(sweep=sweep)
         before = statistics(state)
         for _ in range(sweeps):
-            state, _ = gibbs.step(state, observe(state, noise, rng), model, streams, SERIAL)
+            state, _ = gibbs.step(state, Plan(observe(state, noise, rng), model), model, streams, SERIAL)
         sweep = state.sweep
         found.append(np.array(statistics(state)) - before)
     d = np.array(found)
@@ -113,7 +114,7 @@ def test_true_values_rank_uniformly_among_posterior_draws():
         observations, streams = observe(truth, True, rng), Streams.of_chain(run, 0)
         state, kept = draw_state(rng), []
         for sweep in range(1, TUNE + DRAWS * THIN + 1):
-            state, _ = gibbs.step(state, observations, model, streams, SERIAL)
+            state, _ = gibbs.step(state, Plan(observations, model), model, streams, SERIAL)
             if sweep > TUNE and (sweep - TUNE) % THIN == 0:
                 kept.append(quantities(state))
         found.append((np.array(kept) < quantities(truth)).sum(axis=0))

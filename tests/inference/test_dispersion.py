@@ -14,6 +14,7 @@ from countveil.engines.threads import ThreadEngine
 from countveil.inference import cavi, dispersion, em, scoring
 from countveil.inference.dispersion import unseen_rates
 from countveil.inference.facts import facts_of
+from countveil.inference.plan import Plan
 from countveil.inference.starts import automatic
 from countveil.inference.streams import START, Streams
 from countveil.kernels.general import GeneralLaw
@@ -186,7 +187,7 @@ def test_a_start_finds_p_by_column_from_the_reports():
     model = factorization(spec, sizes, priors, likelihood=NegativeBinomial("column"))
     data = cv.ExactCounts(counts)
     factors = np.ones((300, 1)), counts.mean(axis=0)[:, None]
-    (theta, phi), parameters = dispersion.started(factors, data, model, SERIAL)
+    (theta, phi), parameters = dispersion.started(factors, Plan(data, model), model, SERIAL)
     np.testing.assert_allclose(parameters[0], [0.8, 0.1], atol=0.1)
     burst = model.likelihood.mean(1.0, parameters)
     np.testing.assert_allclose((theta @ phi.T * burst)[0], counts.mean(axis=0))
@@ -282,9 +283,10 @@ def bursty(model, kind):
 
 
 def climb(algorithm, observations, model, steps, **options):
-    state, objectives = algorithm.init(observations, model, STREAMS, SERIAL), []
+    plan = Plan(observations, model)
+    state, objectives = algorithm.init(plan, model, STREAMS, SERIAL), []
     for _ in range(steps):
-        state, info = algorithm.step(state, observations, model, STREAMS, SERIAL, **options)
+        state, info = algorithm.step(state, plan, model, STREAMS, SERIAL, **options)
         objectives.append(info.objective)
     return state, np.array(objectives)
 
@@ -398,8 +400,9 @@ def test_a_wrong_move_makes_the_likelihood_fall(monkeypatch):
     state, _ = climb(em, observations, model, 100)
     monkeypatch.setattr(NegativeBinomial, "maximised", wrong)
     objectives = []
+    plan = Plan(observations, model)
     for _ in range(3):
-        state, info = em.step(state, observations, model, STREAMS, SERIAL)
+        state, info = em.step(state, plan, model, STREAMS, SERIAL)
         objectives.append(info.objective)
     assert largest_fall(np.array(objectives)) > 1e-6
 
@@ -408,7 +411,7 @@ def test_a_wrong_move_makes_the_likelihood_fall(monkeypatch):
 def test_the_objective_of_em_is_the_log_likelihood(kind):
     observations, model = problem(kind, "by row")
     state, _ = climb(em, observations, model, 3)
-    after = em.step(state, observations, model, STREAMS, SERIAL)[1].objective
+    after = em.step(state, Plan(observations, model), model, STREAMS, SERIAL)[1].objective
     expected = scoring.log_likelihood(state.factors, observations, model, SERIAL, state.parameters)
     assert after == pytest.approx(expected, rel=1e-12)
     assert len(state.parameters) == len(model.initial_parameters())
@@ -427,17 +430,19 @@ def test_signed_and_truncated_reports_are_one(kind, algorithm, levels):
 def test_threads_do_not_change_the_answer():
     observations, model = problem("row")
     state, _ = climb(em, observations, model, 2)
+    plan = Plan(observations, model)
     with ThreadEngine(2) as engine:
-        found = em.step(state, observations, model, STREAMS, engine)[0]
-    assert_same_bits(found, em.step(state, observations, model, STREAMS, SERIAL)[0])
+        found = em.step(state, plan, model, STREAMS, engine)[0]
+    assert_same_bits(found, em.step(state, plan, model, STREAMS, SERIAL)[0])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_at_a_fixed_penalty_the_penalised_likelihood_never_decreases(kind):
     observations, model = problem(kind)
-    state, objectives = em.init(observations, model, STREAMS, SERIAL)._replace(penalty=0.2), []
+    plan = Plan(observations, model)
+    state, objectives = em.init(plan, model, STREAMS, SERIAL)._replace(penalty=0.2), []
     for _ in range(40):
-        new, info = em.step(state, observations, model, STREAMS, SERIAL)
+        new, info = em.step(state, plan, model, STREAMS, SERIAL)
         objectives.append(info.objective - 0.2 * scoring.total_rate(model, state.factors, state.parameters))
         state = new
     assert largest_fall(np.array(objectives)) < 1e-9
@@ -476,8 +481,9 @@ def test_parameters_of_a_start_stay_as_they_begin():
     """Its iterations move factors alone, from the p under which the reports are likeliest."""
     observations, model = problem("column")
     factors = automatic(observations, model, STREAMS.generator(0, START), SERIAL)
-    state = em.from_point(factors, observations, model, SERIAL, 3)
-    assert_same_bits(state.parameters, dispersion.started(factors, observations, model, SERIAL)[1])
+    plan = Plan(observations, model)
+    state = em.from_point(factors, plan, model, SERIAL, 3)
+    assert_same_bits(state.parameters, dispersion.started(factors, plan, model, SERIAL)[1])
     assert state.parameters[0].std() > 0.0
 
 

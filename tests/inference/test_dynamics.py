@@ -6,6 +6,7 @@ from scipy import stats
 
 from countveil.data.observations import PrivatizedCounts
 from countveil.inference import augmented_gibbs, gibbs
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.models.factorization import factorization
 from countveil.models.priors import DirichletPrior, GammaChainPrior, dirichlet, gamma_chain
@@ -98,7 +99,7 @@ def joint_z(model, noise, restarts, seed=1, sweeps=2, algorithm=gibbs):
             if algorithm is augmented_gibbs:
                 drawn = draw_noise_rates(reports, rates_of(model, state), LEVELS[:, None], rng)
                 state = augmented_gibbs.State(state.factors, state.hypers, state.sweep, drawn)
-            state, _ = algorithm.step(state, observations, model, streams, SERIAL)
+            state, _ = algorithm.step(state, Plan(observations, model), model, streams, SERIAL)
         sweep = state.sweep
         found.append(np.array(statistics(model, state)) - before)
     d = np.array(found)
@@ -126,9 +127,9 @@ def test_a_step_with_noise_rates_leaves_it_too():
 def test_exposures_of_true_counts_turn_it_red(monkeypatch):
     right = gibbs.update_after_allocation
 
-    def wrong(model, law, found, rows, columns, observations, rule, engine):
+    def wrong(model, law, found, rows, columns, observations, links, rule, engine):
         exact = PrivatizedCounts(np.ones(observations.shape, dtype=int), 0.0)
-        right(model, law, found, rows, columns, exact, rule, engine)
+        right(model, law, found, rows, columns, exact, links, rule, engine)
 
     monkeypatch.setattr(gibbs, "update_after_allocation", wrong)
     z, most = joint_z(model_of(MATRIX), True, 200)
@@ -163,7 +164,7 @@ def p_values_of_ranks(season, runs=RUNS):
         streams = Streams.of_chain(run, 0)
         state, kept = draw_state(model, rng), []
         for sweep in range(1, TUNE + DRAWS * THIN + 1):
-            state, _ = gibbs.step(state, observations, model, streams, SERIAL)
+            state, _ = gibbs.step(state, Plan(observations, model), model, streams, SERIAL)
             if sweep > TUNE and (sweep - TUNE) % THIN == 0:
                 kept.append(quantities(model, state))
         found.append((np.array(kept) < quantities(model, truth)).sum(axis=0))

@@ -9,6 +9,7 @@ from countveil.evaluation.topics import topic_error
 from countveil.inference import em, methods, scoring
 from countveil.inference.em import Folds
 from countveil.inference.facts import facts_of
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from tests.inference.test_cavi import largest_fall, problem
 from tests.joint import (
@@ -29,9 +30,10 @@ STREAMS = Streams.of_chain(1, 0)
 
 
 def climb(observations, model, steps, streams=STREAMS):
-    state, objectives = em.init(observations, model, streams, SERIAL), []
+    plan = Plan(observations, model)
+    state, objectives = em.init(plan, model, streams, SERIAL), []
     for _ in range(steps):
-        state, info = em.step(state, observations, model, streams, SERIAL)
+        state, info = em.step(state, plan, model, streams, SERIAL)
         objectives.append(info.objective)
     return state, np.array(objectives)
 
@@ -45,7 +47,7 @@ def test_its_objective_is_the_log_likelihood():
     observations, model = problem(5)
     state, objectives = climb(observations, model, 3)
     expected = scoring.log_likelihood(state.factors, observations, model, SERIAL)
-    after = em.step(state, observations, model, STREAMS, SERIAL)[1].objective
+    after = em.step(state, Plan(observations, model), model, STREAMS, SERIAL)[1].objective
     np.testing.assert_allclose(after, expected, rtol=1e-12)
     assert objectives[-1] < after
 
@@ -53,12 +55,13 @@ def test_its_objective_is_the_log_likelihood():
 def test_without_noise_it_is_multiplicative_kl_nmf():
     counts = np.random.default_rng(1).poisson(2.0, (8, 6))
     observations, model = ExactCounts(counts), small_model(counts.shape)
-    state = em.init(observations, model, STREAMS, SERIAL)
+    plan = Plan(observations, model)
+    state = em.init(plan, model, STREAMS, SERIAL)
     theta, phi = state.factors
     ratio = counts / (theta @ phi.T)
     new_theta = theta * (ratio @ phi) / phi.sum(axis=0)
     new_phi = phi * (ratio.T @ theta) / new_theta.sum(axis=0)
-    new = em.step(state, observations, model, STREAMS, SERIAL)[0]
+    new = em.step(state, plan, model, STREAMS, SERIAL)[0]
     np.testing.assert_allclose(new.factors[0], new_theta, rtol=1e-10)
     np.testing.assert_allclose(new.factors[1], new_phi, rtol=1e-10)
 
@@ -66,9 +69,10 @@ def test_without_noise_it_is_multiplicative_kl_nmf():
 @pytest.mark.parametrize("seed", range(5))
 def test_at_a_fixed_penalty_the_penalised_likelihood_never_decreases(seed):
     observations, model = problem(seed)
-    state, objectives = em.init(observations, model, STREAMS, SERIAL)._replace(penalty=0.3), []
+    plan = Plan(observations, model)
+    state, objectives = em.init(plan, model, STREAMS, SERIAL)._replace(penalty=0.3), []
     for _ in range(60):
-        new, info = em.step(state, observations, model, STREAMS, SERIAL)
+        new, info = em.step(state, plan, model, STREAMS, SERIAL)
         objectives.append(info.objective - 0.3 * mu_of(state.factors).sum())
         state = new
     assert largest_fall(np.array(objectives)) < 1e-9
@@ -83,7 +87,7 @@ def test_a_step_with_a_penalty_adds_it_to_every_exposure():
     new_theta = theta * (ratio @ phi) / (penalised @ phi)
     new_phi = phi * (ratio.T @ theta) / (penalised.T @ new_theta)
     state, model = em.State((theta, phi), 0, 0.4), small_model((9, 7))
-    new = em.step(state, PrivatizedCounts(reports, alpha), model, STREAMS, SERIAL)[0]
+    new = em.step(state, Plan(PrivatizedCounts(reports, alpha), model), model, STREAMS, SERIAL)[0]
     np.testing.assert_allclose(new.factors[0], new_theta, rtol=1e-9)
     np.testing.assert_allclose(new.factors[1], new_phi, rtol=1e-9)
 
@@ -94,10 +98,11 @@ def test_the_rates_add_up_to_the_estimate_of_the_total_count():
     observations = PrivatizedCounts(reports, np.exp(-0.5), mask)
     model = small_model(observations.shape, 6)
     algorithm = em.HeldTotal(observations, model)
-    state = algorithm.init(observations, model, STREAMS, SERIAL)
-    plain = em.step(state, observations, model, STREAMS, SERIAL)[0]
+    plan = Plan(observations, model)
+    state = algorithm.init(plan, model, STREAMS, SERIAL)
+    plain = em.step(state, plan, model, STREAMS, SERIAL)[0]
     for _ in range(80):
-        state, _ = algorithm.step(state, observations, model, STREAMS, SERIAL)
+        state, _ = algorithm.step(state, plan, model, STREAMS, SERIAL)
     total = facts_of(observations).total_count
     assert mu_of(state.factors)[~mask].sum() == pytest.approx(total, rel=1e-3)
     assert mu_of(plain.factors)[~mask].sum() > 1.2 * total
@@ -109,7 +114,7 @@ def test_known_offsets_do_not_change_the_penalty():
     start = np.random.default_rng(2).random((60, 3)), np.random.default_rng(3).random((40, 3))
     state, model = em.State(start, 0, 0.2), small_model((60, 40), 3)
     found = [
-        em.step(state, PrivatizedCounts(reports, 0.6, **offset), model, STREAMS, SERIAL)[0]
+        em.step(state, Plan(PrivatizedCounts(reports, 0.6, **offset), model), model, STREAMS, SERIAL)[0]
         for offset in ({}, {"row_offset": np.linspace(0.1, 9.0, 60)})
     ]
     assert_same_bits(*found)
@@ -214,12 +219,12 @@ class Still:
         self.factors = draw_factors(model, np.random.default_rng(self.number))[0]
         self.training = observations
 
-    def init(self, observations, model, streams, engine, start):
-        assert observations is self.training
+    def init(self, plan, model, streams, engine, start):
+        assert plan.data is self.training
         return SimpleNamespace(factors=self.factors, parameters=(), sweep=0)
 
-    def step(self, state, observations, model, streams, engine):
-        assert observations is self.training
+    def step(self, state, plan, model, streams, engine):
+        assert plan.data is self.training
         return SimpleNamespace(factors=self.factors, parameters=(), sweep=state.sweep + 1), None
 
 
@@ -228,8 +233,9 @@ def test_the_objective_is_the_score_of_all_held_out_cells(monkeypatch):
     _, _, observations, reports = planted(40, 30, 2, 0.5, seed=1)
     model = small_model((40, 30))
     folds = Folds(observations, model, np.random.default_rng(2), Still)
-    states = folds.init(observations, model, Streams.of_chain(1, 0), SERIAL)
-    states, info = folds.step(states, observations, model, Streams.of_chain(1, 0), SERIAL)
+    plan = Plan(observations, model)
+    states = folds.init(plan, model, Streams.of_chain(1, 0), SERIAL)
+    states, info = folds.step(states, plan, model, Streams.of_chain(1, 0), SERIAL)
     assert [state.sweep for state in states] == [1] * 5
     expected = 0.0
     for number, fold in enumerate(folds.folds):

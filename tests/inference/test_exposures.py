@@ -11,6 +11,7 @@ from countveil.inference import dispersion as moves
 from countveil.inference.ascent import maximise
 from countveil.inference.facts import mean_rate_without_offsets
 from countveil.inference.methods import METHODS
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.kernels import gibbs as kernels
 from countveil.laws.counts import POISSON, NegativeBinomial
@@ -102,11 +103,12 @@ def offsets_as_exposures(seed=2):
 @pytest.mark.parametrize("model", [small_model((6, 5)), small_model((6, 5), learned=True)])
 def test_a_product_of_offsets_has_the_bound_and_the_optima_of_the_offsets(model):
     one, other, u, v, (theta, phi) = offsets_as_exposures()
-    scaled = cavi.from_point((u * theta, v * phi), one, model, SERIAL)
-    by_cell = cavi.from_point((theta, phi), other, model, SERIAL)
+    scaled = cavi.from_point((u * theta, v * phi), Plan(one, model), model, SERIAL)
+    by_cell = cavi.from_point((theta, phi), Plan(other, model), model, SERIAL)
     for _ in range(5):
         (scaled, first), (by_cell, second) = (
-            cavi.step(state, data, model, None, SERIAL) for state, data in ((scaled, one), (by_cell, other))
+            cavi.step(state, Plan(data, model), model, None, SERIAL)
+            for state, data in ((scaled, one), (by_cell, other))
         )
         assert first.objective == pytest.approx(second.objective, rel=1e-10)
         for a, b in zip(scaled.means, (u * by_cell.means[0], v * by_cell.means[1]), strict=True):
@@ -114,7 +116,7 @@ def test_a_product_of_offsets_has_the_bound_and_the_optima_of_the_offsets(model)
     both = [(u * theta, v * phi)], [(theta, phi)]
     for steps, data in zip(both, (one, other), strict=True):
         for _ in range(5):
-            steps.append(tuple(maximise(data, model, data.law(POISSON), steps[-1], SERIAL)[0]))
+            steps.append(tuple(maximise(Plan(data, model), model, data.law(POISSON), steps[-1], SERIAL)[0]))
     np.testing.assert_allclose(both[0][-1][0], u * both[1][-1][0], rtol=1e-9)
     np.testing.assert_allclose(both[0][-1][1], v * both[1][-1][1], rtol=1e-9)
 
@@ -129,7 +131,7 @@ def test_sweeps_with_the_offsets_of_rows_by_cell_draw_the_same():
     )
     for _ in range(10):
         (scaled, first), (by_cell, second) = (
-            gibbs.step(state, data, model, streams, SERIAL)
+            gibbs.step(state, Plan(data, model), model, streams, SERIAL)
             for state, data in ((scaled, one), (by_cell, other))
         )
         np.testing.assert_allclose(scaled.factors[0], u * by_cell.factors[0], rtol=1e-9)

@@ -7,6 +7,7 @@ from scipy import special, stats
 from countveil.data.observations import ExactCounts
 from countveil.inference import ascent, factors, gibbs
 from countveil.inference.factors import sampled_counts
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.kernels.gamma import SMALLEST
 from tests.factorizations import (
@@ -87,7 +88,8 @@ def test_exposures_are_derivatives_at_the_newest_values(case):
         [np.zeros([side.sizes[a] for a in use.axes]) for use in side.uses]
         for side in (model.rows, model.columns)
     ]
-    factors.update_after_allocation(model, LAW, now, *nothing, observations, rule, SERIAL)
+    links = Plan(observations, model).links(LAW)
+    factors.update_after_allocation(model, LAW, now, *nothing, observations, links, rule, SERIAL)
     assert set(rule.told) == set(model.free)
     for f, (count, exposure, then) in rule.told.items():
         assert now[f] is rule.now[f]
@@ -124,7 +126,7 @@ def linear_part(theta, middle, links):
 def test_expected_counts_are_sums_over_cells_and_terms(case):
     model, found, observations, _, reports, mask = scene(case)
     rule = Recorder(model, found, np.random.default_rng(8))
-    ascent.update_all(observations, model, LAW, found, found, AsMeans(rule), SERIAL)
+    ascent.update_all(Plan(observations, model), model, LAW, found, found, AsMeans(rule), SERIAL)
     spec, every = model.spec, model.spec.output + model.spec.latent
     mu = rates_of(model, found)
     seen = ~mask & (reports > 0)
@@ -206,10 +208,10 @@ def cells_and_factors(name, count, seed=9):
 def allocations(model, found, observations, repeats, seed=1):
     """Counts of each use of a factor, rows' uses first, over and over."""
     values, streams = [side.forward(found) for side in (model.rows, model.columns)], Streams.of_chain(seed, 0)
-    theta, phi = model.matrices(found)
+    (theta, phi), plan = model.matrices(found), Plan(observations, model)
     rng = np.random.default_rng(seed)
     for sweep in range(repeats):
-        drawn = gibbs.allocate(observations, model, LAW, theta, phi, streams, sweep, SERIAL)
+        drawn = gibbs.allocate(plan, model, LAW, theta, phi, streams, sweep, SERIAL)
         yield [
             count
             for side, value, matrix in zip(

@@ -14,6 +14,7 @@ from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.engines.blocks import row_blocks
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import augmented_gibbs, factors, gibbs, scoring
+from countveil.inference.plan import Plan
 from countveil.inference.streams import COLUMNS, HYPERS, PARAMETERS, ROWS, SPLITS, START, Streams
 from countveil.laws.counts import Poisson
 from countveil.models.priors import LearnedShapePrior
@@ -87,7 +88,7 @@ def joint_z(model, mask, restarts=60, step=gibbs.step, seed=11):
         before, after = statistics(state, observations, model, reports, mask), []
         state = state._replace(sweep=sweep)
         for _ in range(SWEEPS):
-            state, _ = step(state, observations, model, streams, SERIAL)
+            state, _ = step(state, Plan(observations, model), model, streams, SERIAL)
             reports = draw_reports(mu_of(state.factors), ALPHA[:, None], rng)
             observations = PrivatizedCounts(reports, ALPHA, mask)
             if state.sweep % 4 == 0:
@@ -144,13 +145,13 @@ def stepping(algorithm):
     if algorithm is gibbs:
         return gibbs.step
 
-    def step(state, observations, *rest):
-        reports = np.zeros(SIZE, dtype=int)
+    def step(state, plan, *rest):
+        observations, reports = plan.data, np.zeros(SIZE, dtype=int)
         reports[observations.row_numbers, observations.columns] = observations.reports
         rng = np.random.default_rng(state.sweep)
         noise = draw_noise_rates(reports, mu_of(state.factors), ALPHA[:, None], rng)
         full = augmented_gibbs.State(state.factors, state.hypers, state.sweep, noise)
-        new, info = augmented_gibbs.step(full, observations, *rest)
+        new, info = augmented_gibbs.step(full, plan, *rest)
         return gibbs.State(new.factors, new.hypers, new.sweep), info
 
     return step
@@ -164,28 +165,28 @@ class ExposuresTooSmall(DrawsItself):
         return super().draw(factor, hypers, scale, value, count, 0.7 * exposure, rng)
 
 
-def drawn_with_small_exposures(state, observations, model, *rest):
+def drawn_with_small_exposures(state, plan, model, *rest):
     wrong = with_priors(model, lambda prior: ExposuresTooSmall(*prior))
-    return gibbs.step(state, observations, wrong, *rest)
+    return gibbs.step(state, plan, wrong, *rest)
 
 
-def exposure_as_if_without_noise(state, observations, *rest):
-    observations.exposure_d = np.ones_like(observations.exposure_d)
-    return gibbs.step(state, observations, *rest)
+def exposure_as_if_without_noise(state, plan, *rest):
+    plan.data.exposure_d = np.ones_like(plan.data.exposure_d)
+    return gibbs.step(state, plan, *rest)
 
 
-def no_exposure_where_not_positive(state, observations, *rest):
-    observations.exposure_d = np.zeros_like(observations.exposure_d)
-    return gibbs.step(state, observations, *rest)
+def no_exposure_where_not_positive(state, plan, *rest):
+    plan.data.exposure_d = np.zeros_like(plan.data.exposure_d)
+    return gibbs.step(state, plan, *rest)
 
 
-def counts_drawn_as_if_with_less_noise(state, observations, *rest):
-    observations.level_d = observations.level_d**1.5
-    return gibbs.step(state, observations, *rest)
+def counts_drawn_as_if_with_less_noise(state, plan, *rest):
+    plan.data.level_d = plan.data.level_d**1.5
+    return gibbs.step(state, plan, *rest)
 
 
-def gamma_shape_too_large(state, observations, model, *rest):
-    return gibbs.step(state, observations, small_model(SIZE, shape=1.8), *rest)
+def gamma_shape_too_large(state, plan, model, *rest):
+    return gibbs.step(state, plan, small_model(SIZE, shape=1.8), *rest)
 
 
 def gamma_rate_too_large(state, *rest):
@@ -194,9 +195,9 @@ def gamma_rate_too_large(state, *rest):
     return new._replace(hypers=state.hypers), info
 
 
-def rates_drawn_for_one_entry_fewer(state, observations, model, *rest):
+def rates_drawn_for_one_entry_fewer(state, plan, model, *rest):
     wrong = with_priors(model, lambda prior: OneEntryFewer(*prior))
-    return gibbs.step(state, observations, wrong, *rest)
+    return gibbs.step(state, plan, wrong, *rest)
 
 
 @pytest.mark.long
@@ -220,9 +221,10 @@ def test_the_joint_law_shows_a_planted_fault(learned, step):
 def test_a_step_leaves_the_old_state_alone():
     _, _, observations, _ = planted(30, 20, 2, 0.5, seed=3)
     streams, model = Streams.of_chain(1, 0), small_model((30, 20), learned=True)
-    state = gibbs.init(observations, model, streams, SERIAL)
+    plan = Plan(observations, model)
+    state = gibbs.init(plan, model, streams, SERIAL)
     before = tuple(arrays_of(state))
-    after, info = gibbs.step(state, observations, model, streams, SERIAL)
+    after, info = gibbs.step(state, plan, model, streams, SERIAL)
     assert_same_bits(before, state)
     assert (state.sweep, after.sweep) == (0, 1)
     assert info.total_rate == pytest.approx(mu_of(after.factors).sum(), rel=1e-12)
@@ -241,13 +243,14 @@ def test_the_engine_does_not_change_a_bit(threads, monkeypatch):
     _, _, observations, _ = planted(600, 2100, 3, 0.5, seed=4, tokens=2000.0)
     assert len(row_blocks(600, None, 2100)) == 4
     streams, model = Streams.of_chain(5, 0), small_model((600, 2100), 3, learned=True)
-    start = gibbs.init(observations, model, streams, SERIAL)
+    plan = Plan(observations, model)
+    start = gibbs.init(plan, model, streams, SERIAL)
     finals = []
     for engine in (SERIAL, ThreadEngine(threads)):
         state = start
         with engine if engine is not SERIAL else ThreadEngine(1):
             for _ in range(3):
-                state, info = gibbs.step(state, observations, model, streams, engine)
+                state, info = gibbs.step(state, plan, model, streams, engine)
             score = scoring.log_likelihood(state.factors, observations, model, engine)
             finals.append((*state, info.total_rate, score))
     assert_same_bits(*finals)
@@ -268,9 +271,10 @@ def test_every_sweep_purpose_and_block_has_a_stream_of_its_own(monkeypatch):
     monkeypatch.setattr(factors, "ENTRIES_PER_BLOCK", 2500)
     _, _, observations, _ = planted(600, 2100, 2, 0.5, seed=4)
     streams, model = RecordedStreams(), small_model((600, 2100), learned=True)
-    state = gibbs.init(observations, model, streams, SERIAL)
+    plan = Plan(observations, model)
+    state = gibbs.init(plan, model, streams, SERIAL)
     for _ in range(2):
-        state, _ = gibbs.step(state, observations, model, streams, SERIAL)
+        state, _ = gibbs.step(state, plan, model, streams, SERIAL)
     phi = 1 << 32
     work = [(ROWS, 0), (ROWS, 1), (ROWS, 2), (ROWS, 3), (COLUMNS, phi), (COLUMNS, phi | 1)]
     expected = [(0, START)]
@@ -298,9 +302,9 @@ class CountsSweeps(Poisson):
 def test_parameters_of_the_likelihood_are_updated_by_the_tally_of_each_sweep(fused, monkeypatch):
     laws, sizes = [], []
 
-    def drawn(observations, model, law, theta, phi, *rest):
+    def drawn(plan, model, law, theta, phi, *rest):
         laws.append(law)
-        sizes.append(model.likelihood.tally_size(observations.shape))
+        sizes.append(model.likelihood.tally_size(plan.data.shape))
         counts = np.ones(phi.shape)
         return gibbs.Drawn(theta, np.ones(theta.shape), counts, counts, np.array([1.0, 2.0]))
 
@@ -315,7 +319,7 @@ def test_parameters_of_the_likelihood_are_updated_by_the_tally_of_each_sweep(fus
     )
     expected = np.zeros(5)
     for sweep in (1, 2):
-        state, _ = gibbs.step(state, observations, model, streams, SERIAL)
+        state, _ = gibbs.step(state, Plan(observations, model), model, streams, SERIAL)
         np.testing.assert_array_equal(laws[-1].parameters[0], expected)
         expected = expected + 3.0 + streams.generator(sweep, PARAMETERS).random(5)
         np.testing.assert_array_equal(state.parameters[0], expected)
@@ -326,7 +330,7 @@ def test_blocks_of_rows_draw_apart():
     observations = ExactCounts(np.ones((512, 3), dtype=int))
     model = small_model((512, 3))
     state = gibbs.State((np.ones((512, 2)), np.ones((3, 2))), model.initial_hypers(), 0)
-    state, _ = gibbs.step(state, observations, model, Streams.of_chain(1, 0), SERIAL)
+    state, _ = gibbs.step(state, Plan(observations, model), model, Streams.of_chain(1, 0), SERIAL)
     assert np.unique(state.factors[0]).size == state.factors[0].size
 
 
@@ -335,7 +339,7 @@ def test_blocks_of_a_long_factor_draw_apart(monkeypatch):
     observations = ExactCounts(np.ones((3, 512), dtype=int))
     model = small_model((3, 512))
     state = gibbs.State((np.ones((3, 2)), np.ones((512, 2))), model.initial_hypers(), 0)
-    state, _ = gibbs.step(state, observations, model, Streams.of_chain(1, 0), SERIAL)
+    state, _ = gibbs.step(state, Plan(observations, model), model, Streams.of_chain(1, 0), SERIAL)
     assert np.unique(state.factors[1]).size == state.factors[1].size
 
 
@@ -343,7 +347,7 @@ def test_log_likelihood_leaves_masked_cells_out():
     reports = np.abs(np.random.default_rng(6).integers(-2, 6, SIZE))
     streams, model = Streams.of_chain(1, 0), small_model(SIZE)
     observations = PrivatizedCounts(reports, ALPHA, MASK)
-    state = gibbs.init(observations, model, streams, SERIAL)
+    state = gibbs.init(Plan(observations, model), model, streams, SERIAL)
     found = [
         scoring.log_likelihood(state.factors, seen, model, SERIAL)
         for seen in (

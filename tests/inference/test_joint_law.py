@@ -9,6 +9,7 @@ import pytest
 from scipy.special import gammaln
 
 from countveil.inference import augmented_gibbs, cavi, em, factors, gibbs, scoring
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.models.priors import LearnedShapePrior
 from tests.factorizations import CASES, alpha_of, as_matrix, mask_of, model_of, observe, rates_of
@@ -58,7 +59,7 @@ def joint_z(case, algorithm=gibbs, restarts=60, seed=12):
             if turn > 0:
                 state, reports, observations = report(state)
             for _ in range(SWEEPS):
-                state, _ = algorithm.step(state, observations, model, streams, SERIAL)
+                state, _ = algorithm.step(state, Plan(observations, model), model, streams, SERIAL)
             after.append(statistics(state, model, reports, mask, observations))
         sweep = state.sweep
         differences.append(np.mean(after, axis=0) - before)
@@ -114,9 +115,10 @@ def test_a_symmetric_factor_stays_so(algorithm):
     rng, pi = np.random.default_rng(4), model.spec.names.index("pi")
     reports = draw_reports(rates_of(model, draw_factors(model, rng)[0]), alpha_of(case), rng)
     observations = observe(model, case, reports, mask_of(case))
-    state = algorithm.init(observations, model, streams, SERIAL)
+    plan = Plan(observations, model)
+    state = algorithm.init(plan, model, streams, SERIAL)
     for _ in range(3):
-        state, _ = algorithm.step(state, observations, model, streams, SERIAL)
+        state, _ = algorithm.step(state, plan, model, streams, SERIAL)
         blocks = (state.means if algorithm is cavi else state.factors)[pi]
         np.testing.assert_array_equal(blocks, blocks.T)
         assert blocks[0, 1] != blocks[0, 0] != blocks[1, 1]

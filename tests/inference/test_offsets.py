@@ -6,6 +6,7 @@ import pytest
 import countveil as cv
 from countveil.inference import cavi
 from countveil.inference.facts import mean_rate_without_offsets
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from tests.inference.test_cavi import climb, largest_fall
 from tests.joint import (
@@ -48,10 +49,11 @@ def test_a_single_cell_has_the_posterior_of_its_scaled_prior(algorithm):
     density = np.outer(weights, weights) * likelihood
     exact = (mu * density).sum() / density.sum()
     streams, model = Streams.of_chain(3, 0), small_model((1, 1), 1)
-    state = module.init(observations, model, streams, SERIAL)
+    plan = Plan(observations, model)
+    state = module.init(plan, model, streams, SERIAL)
     trace = []
     for _ in range(4000):
-        state, _ = module.step(state, observations, model, streams, SERIAL)
+        state, _ = module.step(state, plan, model, streams, SERIAL)
         trace.append(mu_of(state.factors)[0, 0])
     assert abs(np.mean(trace) - exact) < bound(1) * batch_error(np.array(trace))
 

@@ -7,6 +7,7 @@ import pytest
 
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import bessel_cavi, cavi, optimising
+from countveil.inference.plan import Plan
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
 from tests.inference.test_cavi import climb
 from tests.joint import (
@@ -86,11 +87,12 @@ def test_steps_go_the_way_that_the_options_say(expectation):
     observations, model = scene()
     found = cavi.CAVI(expectation=expectation, max_iter=4).run(observations, model, fit_settings())
     ways = {way: [] for way in cavi.EXPECTATIONS}
+    plan = Plan(observations, model)
     for way, objectives in ways.items():
         algorithm = cavi.CAVI(expectation=way).bound()
-        state = algorithm.init(observations, model, optimising.Streams.of_chain(3, 0), SERIAL)
+        state = algorithm.init(plan, model, optimising.Streams.of_chain(3, 0), SERIAL)
         for _ in range(4):
-            state, info = algorithm.step(state, observations, model, None, SERIAL)
+            state, info = algorithm.step(state, plan, model, None, SERIAL)
             objectives.append(info.objective)
     assert found.objective.tolist() == ways[expectation]
     assert ways["geometric"] != ways["arithmetic"]
@@ -99,12 +101,13 @@ def test_steps_go_the_way_that_the_options_say(expectation):
 def test_the_option_of_a_start_is_there_from_the_start():
     observations, model = scene()
     streams = optimising.Streams.of_chain(1, 0)
+    plan = Plan(observations, model)
     for center in bessel_cavi.CENTERS:
         algorithm = bessel_cavi.BesselCAVI(center=center).bound()
-        state = bessel_cavi.init(observations, model, streams, SERIAL, center=center)
-        assert_same_bits(algorithm.init(observations, model, streams, SERIAL), state)
-        expected = bessel_cavi.step(state, observations, model, streams, SERIAL, center=center)
-        assert_same_bits(algorithm.step(state, observations, model, streams, SERIAL), expected)
+        state = bessel_cavi.init(plan, model, streams, SERIAL, center=center)
+        assert_same_bits(algorithm.init(plan, model, streams, SERIAL), state)
+        expected = bessel_cavi.step(state, plan, model, streams, SERIAL, center=center)
+        assert_same_bits(algorithm.step(state, plan, model, streams, SERIAL), expected)
 
 
 def test_it_stops_at_its_tolerance_or_after_its_iterations():

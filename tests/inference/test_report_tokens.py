@@ -6,6 +6,7 @@ import pytest
 import countveil as cv
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, report_tokens, scoring
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.kernels.entries import MASKED
 from countveil.laws.counts import POISSON, NegativeBinomial
@@ -157,18 +158,19 @@ def test_threads_change_nothing(likelihood, always):
     model = small_model(data.shape, 3)._replace(likelihood=likelihood)
     assert report_tokens.split(data, law_at(data, likelihood)) is not None
     found = []
+    plan = Plan(data, model)
     for threads in (1, 3):
         streams = Streams.of_chain(7, 0)
-        state = gibbs.init(data, model, streams, SERIAL)
+        state = gibbs.init(plan, model, streams, SERIAL)
         with ThreadEngine(threads) as engine:
             for _ in range(2):
-                state, _ = gibbs.step(state, data, model, streams, engine)
+                state, _ = gibbs.step(state, plan, model, streams, engine)
         found.append((*state.factors, *state.parameters))
     assert_same_bits(*found)
 
 
 @pytest.mark.parametrize("likelihood", [POISSON, NegativeBinomial("row")])
-def test_the_log_likelihood_is_that_of_visits(likelihood, always, monkeypatch):
+def test_the_log_likelihood_is_that_of_visits(likelihood, always):
     rng, mask = np.random.default_rng(1), np.zeros((40, 30), dtype=bool)
     mask[3, 4:9] = True
     data = by_column(rng.poisson(0.3, (40, 30)), mask, rng)
@@ -177,16 +179,16 @@ def test_the_log_likelihood_is_that_of_visits(likelihood, always, monkeypatch):
         likelihood.start(data.shape),
         small_model(data.shape, 1)._replace(likelihood=likelihood),
     )
-    found = scoring.log_likelihood((theta, phi), data, model, SERIAL, parameters)
+    split = Plan(data, model).split
+    found = scoring.log_likelihood((theta, phi), data, model, SERIAL, parameters, split)
     with ThreadEngine(3) as engine:
-        assert scoring.log_likelihood((theta, phi), data, model, engine, parameters) == found
-    monkeypatch.setattr(report_tokens, "split", lambda *_: None)
+        assert scoring.log_likelihood((theta, phi), data, model, engine, parameters, split) == found
     assert found == pytest.approx(
         scoring.log_likelihood((theta, phi), data, model, SERIAL, parameters), rel=1e-9
     )
 
 
-def test_counts_have_the_law_of_visits(always, monkeypatch):
+def test_counts_have_the_law_of_visits(always):
     """Means of all sums, given factors and parameters: sharper than the joint law, where p moves slowly."""
     likelihood, n = NegativeBinomial("column"), 2500
     rng, mask = np.random.default_rng(2), np.zeros((4, 5), dtype=bool)
@@ -197,14 +199,14 @@ def test_counts_have_the_law_of_visits(always, monkeypatch):
     model = small_model((4, 5), 2)._replace(likelihood=likelihood)
     law = law_of(data.noise, likelihood, parameters)
     assert report_tokens.split(data, law) is not None
-    found = []
+    found, plan = [], Plan(data, model)
     for seed in (1, 2):
         drawn = []
         for i in range(n):
-            sums = gibbs.allocate(data, model, law, theta, phi, Streams.of_chain(seed, 0), i, SERIAL)
+            sums = gibbs.allocate(plan, model, law, theta, phi, Streams.of_chain(seed, 0), i, SERIAL)
             drawn.append(np.concatenate([sums.row_counts.ravel(), sums.counts.ravel(), sums.tally]))
         found.append(np.array(drawn))
-        monkeypatch.setattr(report_tokens, "split", lambda *_: None)  # the second time
+        plan.split = None  # the second time
     errors = np.sqrt(sum(each.var(axis=0) for each in found) / n)
     gaps = np.abs(found[0].mean(axis=0) - found[1].mean(axis=0))[errors > 0]
     assert (gaps < bound(gaps.size) * errors[errors > 0]).all()

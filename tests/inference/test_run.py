@@ -160,10 +160,10 @@ def test_chains_are_added_until_averages_are_steady(monkeypatch, apart, n):
 def test_interrupted_in_a_later_round_the_chains_of_earlier_ones_stay_whole(monkeypatch):
     step = gibbs.step
 
-    def interrupting(state, data, model, streams, engine):
+    def interrupting(state, plan, model, streams, engine):
         if state.sweep == 5 and streams == Streams.of_chain(5, 3):
             signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
-        return step(state, data, model, streams, engine)
+        return step(state, plan, model, streams, engine)
 
     monkeypatch.setattr(gibbs, "step", interrupting)
     monkeypatch.setattr(module, "unsteadiness", lambda *_: 2.0)

@@ -7,6 +7,7 @@ from countveil.data.observations import PrivatizedCounts
 from countveil.inference import augmented_gibbs, gibbs, tokens
 from countveil.inference.draws import Draws
 from countveil.inference.identify import identify
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.laws.counts import NegativeBinomial, Poisson
 from countveil.models.factorization import factorization
@@ -75,7 +76,9 @@ def joint_z(model, algorithm=gibbs, restarts=90, seed=5):
             state = augmented_gibbs.State(factors, hypers, sweep, noise)
         before, after = statistics(state, reports), []
         for _ in range(SWEEPS):
-            state, _ = algorithm.step(state, PrivatizedCounts(reports, ALPHA[:, 0]), model, streams, SERIAL)
+            state, _ = algorithm.step(
+                state, Plan(PrivatizedCounts(reports, ALPHA[:, 0]), model), model, streams, SERIAL
+            )
             after.append(statistics(state, reports))
             if algorithm is gibbs:
                 reports = reports_of(model, state.factors, rng)

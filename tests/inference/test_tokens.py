@@ -6,6 +6,7 @@ import pytest
 from countveil.data.observations import ExactCounts, NaiveCounts, Observations, PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, tokens
+from countveil.inference.plan import Plan
 from countveil.inference.streams import ROWS, Streams
 from countveil.laws.noise.two_sided_geometric import tokens as proposals
 from tests.inference import test_calibration as calibration
@@ -142,11 +143,14 @@ def test_other_data_are_not(small_too):
     assert not pays(sparse(np.where(np.arange(40) == 3, 0.0, 0.6)[:, None]))
 
 
-def test_the_choice_is_made_once(small_too, monkeypatch):
+def test_the_choice_is_made_once_for_a_plan(small_too, monkeypatch):
     observations = sparse(0.6)
-    assert pays(observations)
+    model = small_model(observations.shape)
+    plan = Plan(observations, model)
+    assert plan.by_tokens
     monkeypatch.setattr(tokens, "_estimate", lambda observations: False)
-    assert pays(observations)
+    assert plan.by_tokens
+    assert not Plan(observations, model).by_tokens
 
 
 def test_blocks_are_of_equal_work_where_a_few_rows_hold_most_tokens(small_too, monkeypatch):
@@ -196,9 +200,10 @@ def test_sweeps_go_by_blocks_of_equal_work(small_too, monkeypatch):
 
     monkeypatch.setattr(tokens, "sweep_block", watched)
     model, streams = small_model(rate.shape, 3), Streams.of_chain(7, 0)
+    plan = Plan(observations, model)
     gibbs.step(
-        gibbs.init(observations, model, streams, ThreadEngine(1)),
-        observations,
+        gibbs.init(plan, model, streams, ThreadEngine(1)),
+        plan,
         model,
         streams,
         ThreadEngine(1),
@@ -229,12 +234,13 @@ def test_threads_change_nothing(small_too, rows):
     _, _, observations, _ = planted(rows, 30, 3, 0.6, seed=6, tokens=1.0)
     assert pays(observations)
     model, found = small_model(observations.shape, 3), []
+    plan = Plan(observations, model)
     for threads in (1, 3):
         streams = Streams.of_chain(7, 0)
-        state = gibbs.init(observations, model, streams, ThreadEngine(1))
+        state = gibbs.init(plan, model, streams, ThreadEngine(1))
         with ThreadEngine(threads) as engine:
             for _ in range(2):
-                state, _ = gibbs.step(state, observations, model, streams, engine)
+                state, _ = gibbs.step(state, plan, model, streams, engine)
         found.append(state)
     assert_same_bits(*found)
 
@@ -244,9 +250,10 @@ def test_every_sweep_and_block_has_a_stream_of_its_own(small_too, rows, blocks):
     _, _, observations, _ = planted(rows, 30, 3, 0.6, seed=6, tokens=1.0)
     assert pays(observations)
     streams, model = joint.RecordedStreams(), small_model(observations.shape, 3)
-    state = gibbs.init(observations, model, streams, ThreadEngine(1))
+    plan = Plan(observations, model)
+    state = gibbs.init(plan, model, streams, ThreadEngine(1))
     for _ in range(2):
-        state, _ = gibbs.step(state, observations, model, streams, ThreadEngine(1))
+        state, _ = gibbs.step(state, plan, model, streams, ThreadEngine(1))
     asked = [each for each in streams.asked if each[1] == ROWS]
     assert asked == [(sweep, ROWS, block) for sweep in (1, 2) for block in range(blocks)]
 
@@ -255,8 +262,8 @@ def test_both_ways_have_room_whatever_the_rates(small_too, monkeypatch):
     observations: Observations = sparse(0.6)
     monkeypatch.setattr(proposals, "propose_rows", None)
     model, streams = small_model(observations.shape), Streams.of_chain(8, 0)
-    state = gibbs.init(observations, model, streams, ThreadEngine(1))
+    state = gibbs.init(Plan(observations, model), model, streams, ThreadEngine(1))
     far = state._replace(factors=tuple(100.0 * x for x in state.factors))
     with ThreadEngine(1) as engine:
-        new, _ = gibbs.step(far, observations, model, streams, engine)
+        new, _ = gibbs.step(far, Plan(observations, model), model, streams, engine)
     assert all(np.isfinite(x).all() for x in new.factors)

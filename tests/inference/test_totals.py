@@ -6,6 +6,7 @@ import pytest
 import countveil as cv
 from countveil.fit.predicting import met
 from countveil.inference import checkpoint, gibbs, totals
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.laws.counts import POISSON, NegativeBinomial
 from countveil.laws.counts.given_reports import CountsGivenReports
@@ -135,10 +136,10 @@ def test_moves_reach_the_law_of_all_tables_with_the_total(name):
         matrices = np.ones((copies, 1)), rates[:, None] * 1.0
         matrices = matrices[::-1] if turned else matrices
         given = law_of(data.noise, likelihood, own)
-        counts = totals.begin(data, given, matrices, Streams.of_chain(1, 0))
+        cells, streams = totals.open_cells(data), Streams.of_chain(1, 0)
+        counts = totals.begin(cells, given, matrices, streams)
         for sweep in range(1, 11):
-            counts = totals.redrawn(counts, data, given, matrices, Streams.of_chain(1, 0), sweep, SERIAL)
-        cells = totals.open_cells(data)
+            counts = totals.redrawn(counts, cells, given, matrices, streams, sweep, SERIAL)
         found = np.nan_to_num(values.T if turned else values).astype(int)
         found[cells.row, cells.column] = counts
         found = found.T if turned else found
@@ -184,10 +185,11 @@ def test_every_state_meets_all_totals_and_comes_back_from_a_checkpoint(tmp_path)
     counts, reports = table(np.random.default_rng(2))
     data = cv.Reports(reports, m.Suppression(10), totals=[(0, counts.sum(axis=0))])
     model, streams = cv.TopicModel(2)._given(data).model, Streams.of_chain(1, 0)
-    state = gibbs.init(data, model, streams, SERIAL)
+    plan = Plan(data, model)
+    state = gibbs.init(plan, model, streams, SERIAL)
     for _ in range(3):
-        state, _ = gibbs.step(state, data, model, streams, SERIAL)
-        known = totals.with_counts(data, state.counts)
+        state, _ = gibbs.step(state, plan, model, streams, SERIAL)
+        known = plan.with_counts(state.counts).data
         found = np.zeros(data.shape, dtype=int)
         codes = np.maximum(known.reports, 0)
         found[known.row_numbers, known.columns] = known.noise.kernel.whole_cj[codes, 2]
@@ -199,7 +201,9 @@ def test_every_state_meets_all_totals_and_comes_back_from_a_checkpoint(tmp_path)
     (snapshot,), _ = checkpoint.read(path, "mark", 1, draws)
     again = gibbs.State(*snapshot.state)
     np.testing.assert_array_equal(again.counts, state.counts)
-    first, second = (gibbs.step(each, data, model, streams, SERIAL)[0] for each in (state, again))
+    first, second = (
+        gibbs.step(each, Plan(data, model), model, streams, SERIAL)[0] for each in (state, again)
+    )
     np.testing.assert_array_equal(first.factors[0], second.factors[0])
     np.testing.assert_array_equal(first.counts, second.counts)
 
@@ -209,7 +213,7 @@ def test_a_masked_cell_takes_what_its_total_leaves():
     mask[0, 1] = True
     data = cv.Reports(reports, m.Suppression(10), mask, totals=[(1, [60, 26])])
     model, streams = cv.TopicModel(2)._given(data).model, Streams.of_chain(1, 0)
-    assert gibbs.init(data, model, streams, SERIAL).counts.tolist() == [18]
+    assert gibbs.init(Plan(data, model), model, streams, SERIAL).counts.tolist() == [18]
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -274,10 +278,10 @@ def test_predicted_tables_have_the_law_of_all_tables_with_the_total():
     draw, rng = ((np.ones((1, 1)), RATES[:, None]), ()), np.random.default_rng(1)
     given = CountsGivenReports(data.noise, POISSON)
     places = {table: i for i, table in enumerate(tables)}
-    found = []
+    found, cells = [], totals.open_cells(data)
     for _ in range(4_000):
         counts = np.where(np.isnan([reports]), 3, np.nan_to_num([reports])).astype(np.int64)
-        found.append(places[tuple(met(counts, draw, given, data, rng)[0].tolist())])
+        found.append(places[tuple(met(counts, draw, given, cells, rng)[0].tolist())])
     order = np.argsort(law)
     rank = np.empty(order.size, dtype=int)
     rank[order] = np.arange(order.size)

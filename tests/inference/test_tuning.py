@@ -10,6 +10,7 @@ from countveil.inference import gibbs, run, scoring, tuning
 from countveil.inference.algorithm import Checkpoint
 from countveil.inference.draws import Schedule
 from countveil.inference.moves import SWEEPS, Moving
+from countveil.inference.plan import Plan
 from countveil.inference.starts import begin, tensors
 from countveil.inference.streams import START, Streams
 from countveil.inference.tuning import Candidate, Tuning, recorded
@@ -33,12 +34,12 @@ def test_a_chain_s_log_likelihoods_and_moves_are_those_of_its_states():
         wide = small_model((40, 30), theta.shape[1], learned=True)
         return scoring.log_likelihood((theta, phi), observations, wide, SERIAL)
 
-    state = moving.init(observations, model, streams, SERIAL)
+    state = moving.init(Plan(observations, model), model, streams, SERIAL)
     assert (told.candidates, told.components, told.started) == ((), 18, score(state))
     expected = []
     while state.sweep < plan.tune:
         before = state.factors[1].shape[1]
-        state, _ = moving.step(state, observations, model, streams, SERIAL)
+        state, _ = moving.step(state, Plan(observations, model), model, streams, SERIAL)
         if state.sweep in (10, 20, 30):
             expected.append((state.sweep, before, state.factors[1].shape[1], score(state)))
     assert [tuple(move) for move in told.moves] == expected
@@ -88,9 +89,10 @@ def test_beginnings_of_tensors_have_the_squared_errors_where_they_were_dropped(m
 def test_starts_of_communities_tell_of_embeddings_and_groupings_whatever_the_threads():
     model, observations = scene("directed")
     told = []
+    plan = Plan(observations, model)
     for threads in (1, 3):
         with ThreadEngine(threads) as engine, recorded(Tuning()) as record:
-            gibbs.init(observations, model, Streams.of_chain(2, 1), engine)
+            gibbs.init(plan, model, Streams.of_chain(2, 1), engine)
         told.append(record.tuning.candidates)
     assert told[0] == told[1]
     races = [each.race for each in told[0]]
@@ -107,7 +109,7 @@ def test_nothing_is_noted_where_no_chain_is_recorded():
     with recorded(Tuning()) as record:
         pass
     begin(tensors.random_factors, observations, model, Streams.of_chain(1, 0).generator(0, START), SERIAL)
-    gibbs.init(observations, model, Streams.of_chain(2, 1), SERIAL)
+    gibbs.init(Plan(observations, model), model, Streams.of_chain(2, 1), SERIAL)
     assert record.tuning == Tuning()
     assert tuning.record() is None
 

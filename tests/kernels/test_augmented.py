@@ -130,7 +130,7 @@ def sweep(observations, theta, phi, noise, rng):
 def test_exposures_are_one_but_for_masked_cells(kind):
     _, _, _, _, _, mask, observations = scene(kind)
     assert mask.any()
-    np.testing.assert_array_equal(exposures_of(observations.fully_exposed), ~mask)
+    np.testing.assert_array_equal(exposures_of(observations.fully_exposed()), ~mask)
 
 
 @pytest.mark.parametrize("kind", ["row", "cell"])

@@ -7,7 +7,8 @@ from scipy import stats
 import countveil as cv
 from countveil.inference.ascent import expect_counts, maximise
 from countveil.inference.dispersion import unseen_rates
-from countveil.inference.factors import column_exposures, links_between, row_exposures
+from countveil.inference.factors import column_exposures, make_links, row_exposures
+from countveil.inference.plan import Plan
 from countveil.inference.scoring import log_likelihood, total_rate
 from countveil.kernels.gamma import digamma
 from countveil.laws.counts import POISSON, NegativeBinomial
@@ -104,9 +105,10 @@ def test_scores_expectations_and_exposures_are_those_of_each_cell(noise, dispers
 def test_expectation_maximisation_never_lowers_the_likelihood(dispersion):
     data, _, _, _, factors = scene("hidden")
     model, own, last = model_of("topics", dispersion), own_of(dispersion), -np.inf
+    plan = Plan(data, model)
     for _ in range(8):
         before = factors
-        factors, score = maximise(data, model, data.law(model.likelihood, own), tuple(factors), SERIAL)
+        factors, score = maximise(plan, model, data.law(model.likelihood, own), tuple(factors), SERIAL)
         assert score == pytest.approx(log_likelihood(before, data, model, SERIAL, own), abs=1e-8)
         assert score > last
         last = score
@@ -130,7 +132,7 @@ def test_links_between_actors_have_the_exposures_of_their_cells():
     exposure, noise = rng.gamma(2.0, 1.0, (4, 4)), two_sided_geometric(np.full((4, 4), 0.6), rng)
     reports = rng.poisson(1.0, (4, 4)) + noise
     data = cv.PrivatizedCounts(reports, 0.6, exposure=exposure)
-    links = links_between(data, data.law(POISSON), 1)
+    links = make_links(data, data.law(POISSON), 1)
     dense = exposure * np.where(reports > 0, 1.0, 0.4)
     np.testing.assert_allclose(links.loops[:, 0], np.diag(dense))
     indptr, actor, _, excess = links.out

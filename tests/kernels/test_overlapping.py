@@ -105,10 +105,10 @@ def drawn(reports, mechanism, rates, given, p, sweeps=12):
     data = cv.Reports(values, mechanism, totals=families)
     law = law_of(data.noise, POISSON if p is None else NegativeBinomial(p))
     matrices, streams = (np.ones((COPIES, 1)), rates.reshape(-1, 1)), Streams.of_chain(1, 0)
-    counts = totals.begin(data, law, matrices, streams)
-    for sweep in range(1, sweeps + 1):
-        counts = totals.redrawn(counts, data, law, matrices, streams, sweep, SERIAL)
     cells = totals.open_cells(data)
+    counts = totals.begin(cells, law, matrices, streams)
+    for sweep in range(1, sweeps + 1):
+        counts = totals.redrawn(counts, cells, law, matrices, streams, sweep, SERIAL)
     found = np.nan_to_num(values).reshape(COPIES, -1).astype(int)
     found[cells.row, cells.column] = counts
     return found

@@ -46,14 +46,14 @@ PLANS = {
     "blocks-synthetic": blocks_synthetic.Plan(1, SHORT),
     "communities-enron": enron_network.Plan((2,), 1, SHORT),
     "links-enron": enron_network.Plan((2,), 1, SHORT),
-    "variational": variational.Plan(15, 2, 4, 4, 1),
+    "variational": variational.Extent(15, 2, 4, 4, 1),
     "topics-enron": case_module("topics-enron").QUICK._replace(
         n_topics=2, noise_draws=1, sampling=SHORT, shape=(30, 25)
     ),
     "blocks-semisynthetic": semisynthetic.Plan(2, (0.1, 0.5), 1, SHORT),
     "topics-semisynthetic": semisynthetic.Plan(2, (0.1, 0.5), 1, SHORT),
     "sensitivity": sensitivity.Plan(
-        SHORT, SHORT, (2,), (1.0,), 2, (30, 25), variational.Plan(15, 2, 4, 4, 1)
+        SHORT, SHORT, (2,), (1.0,), 2, (30, 25), variational.Extent(15, 2, 4, 4, 1)
     ),
 }
 

@@ -10,8 +10,9 @@ from scipy.special import digamma, logsumexp
 import countveil as cv
 from countveil.inference import gibbs
 from countveil.inference.dispersion import unseen_rates
-from countveil.inference.factors import column_exposures, links_between, row_exposures
+from countveil.inference.factors import column_exposures, make_links, row_exposures
 from countveil.inference.methods import METHODS
+from countveil.inference.plan import Plan
 from countveil.inference.scoring import log_likelihood, report_scores
 from countveil.inference.streams import Streams
 from countveil.laws.counts import LIKELIHOODS, Unseen
@@ -148,7 +149,7 @@ def test_exposures_of_all_cells_follow_the_parameter(bursts, levels):
         exposure[mask] = 0.0
         np.testing.assert_allclose(row_exposures(data, law, phi, SERIAL), exposure @ phi, rtol=1e-10)
         np.testing.assert_allclose(column_exposures(data, law, theta, SERIAL), exposure.T @ theta, rtol=1e-10)
-        links = links_between(data, law, 1)
+        links = make_links(data, law, 1)
         dense = np.repeat(links.baseline.exposure_i[:, None], 4, axis=1)
         indptr, actors, _, excess = links.out
         dense[np.repeat(np.arange(4), np.diff(indptr)), actors] += excess
@@ -203,7 +204,7 @@ def joint_scores(likelihood, kind, level, sweeps=2000):
         counts = likelihood.sample(theta @ phi.T, rng, state.parameters)
         noise = two_sided_geometric(np.broadcast_to(level, (4, 4)), rng)
         data = cv.PrivatizedCounts(counts + noise, level, mask)
-        state, _ = gibbs.step(state, data, model, streams, SERIAL)
+        state, _ = gibbs.step(state, Plan(data, model), model, streams, SERIAL)
         p, first = state.parameters[0][0], state.factors[0]
         found.append([p, p**2, first.mean(), np.log(first).mean(), state.factors[-1].mean()])
     prior, log_mean = stats.beta(*PRIOR), digamma(1.5) - np.log(1.5)
@@ -236,7 +237,7 @@ def test_the_parameter_is_drawn_given_the_new_factors():
     likelihood, (data, _, _, _, rng) = Remembers(), small_data("by row")
     model = small_model("topics")._replace(likelihood=likelihood)
     state = gibbs.State(tuple(rng.gamma(1.0, 1.0, (2, 4, 2))), model.initial_hypers(), 0, parameters(0.5))
-    after, _ = gibbs.step(state, data, model, Streams.of_chain(1, 0), SERIAL)
+    after, _ = gibbs.step(state, Plan(data, model), model, Streams.of_chain(1, 0), SERIAL)
     expected = unseen_rates(model, list(after.factors), data, SERIAL)
     np.testing.assert_array_equal(likelihood.unseen.rate, expected.rate)
     assert after.parameters != state.parameters

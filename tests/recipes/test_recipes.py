@@ -11,6 +11,7 @@ from scipy import stats
 import countveil as cv
 from countveil.data.observations import Observations
 from countveil.inference.methods import METHODS
+from countveil.inference.plan import Plan
 from countveil.inference.scoring import report_scores
 from countveil.kernels.law import expected_ratio
 from countveil.laws.counts import LIKELIHOODS, POISSON
@@ -282,7 +283,7 @@ def test_a_prior_leaves_the_joint_law_as_it_is(lognormal):
             counts = rng.poisson(state.factors[0] @ state.factors[1].T)
             reports = counts + rng.geometric(0.5, counts.shape) - rng.geometric(0.5, counts.shape)
             data = cv.PrivatizedCounts(reports, 0.5)
-            state, _ = gibbs.step(state, data, model, Streams.of_chain(1, chain), SERIAL)
+            state, _ = gibbs.step(state, Plan(data, model), model, Streams.of_chain(1, chain), SERIAL)
         found.append(np.log(state.factors[0]).ravel())
     z = (np.ravel(found) - prior.mean) / prior.spread
     assert stats.kstest(z, "norm").pvalue > FALSE_ALARM

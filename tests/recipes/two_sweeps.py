@@ -21,14 +21,14 @@ class State(NamedTuple):
     counts: tuple = ()
 
 
-def init(data, model, streams, engine, start=automatic):
-    return State(*gibbs.init(data, model, streams, engine, start))
+def init(plan, model, streams, engine, start=automatic):
+    return State(*gibbs.init(plan, model, streams, engine, start))
 
 
-def step(state, data, model, streams, engine):
+def step(state, plan, model, streams, engine):
     inner = gibbs.State(*state)._replace(sweep=2 * state.sweep)
     for _ in range(2):
-        inner, info = gibbs.step(inner, data, model, streams, engine)
+        inner, info = gibbs.step(inner, plan, model, streams, engine)
     return State(*inner._replace(sweep=state.sweep + 1)), info
 
 

@@ -8,7 +8,6 @@ it is not, 0 where it is masked. A row's commonest exposure is its baseline; onl
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
-from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -362,7 +361,6 @@ class Observations:
         """The noise level of every cell, as an array that broadcasts against (D, V)."""
         return self.level_e.reshape(self.shape) if self.stores_all else self.level_d[:, None]
 
-    @cached_property
     def fully_exposed(self) -> Self:
         """The same cells as a chain with auxiliary noise sees them: exposure 1 except where they are masked."""
         exposed = self._copy()
@@ -432,9 +430,7 @@ class Observations:
 
     def _copy(self) -> Self:
         """A shallow copy, to be changed."""
-        other = copy(self)
-        other.__dict__.pop("fully_exposed", None)
-        return other
+        return copy(self)
 
     def _key(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return np.asarray(rows, dtype=np.int64) * self.shape[1] + np.asarray(columns, dtype=np.int64)

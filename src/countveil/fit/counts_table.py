@@ -20,6 +20,7 @@ from countveil.fit.predicting import (
     levels_of,
     met,
     of_laws,
+    open_cells_of,
 )
 from countveil.fit.reading import as_calibrated
 from countveil.inference import posterior as posteriors
@@ -301,15 +302,15 @@ def tables_drawn(
 ) -> Iterator[np.ndarray]:
     """n times (cells,) counts of all open cells, given all reports and totals, at evenly spread draws."""
     rng, given = np.random.default_rng(fit.seed_), CountsGivenReports(data.noise, fit.model_.likelihood)
-    matrix = None if data.totals is None else fit._reader.data_matrix(data)
+    opened = None if data.totals is None else open_cells_of(fit._reader.data_matrix(data))
     different = min(n, posteriors.n_draws(fit.posterior))
     for s, draw in enumerate(fit._reader.even_draws(n)):
         for _ in range(n // different + (s < n % different)):
             counts = counts_of_cells(draw, given, cells, rng)
-            if matrix is not None:
+            if opened is not None:
                 whole = np.zeros(fit._reader.matrix_shape, dtype=np.int64)
                 whole[cells.rows, cells.columns] = counts
-                counts = met(whole, draw, given, matrix, rng)[cells.rows, cells.columns]
+                counts = met(whole, draw, given, opened, rng)[cells.rows, cells.columns]
             yield counts
 
 

@@ -107,8 +107,9 @@ def predict_counts(
     draws, given, data = drawn(fit, n, rng), given_reports(fit, X), data_of(fit, X)
     parts = [] if data is None else list(cells_of(fit, data, None))
     exposure = fit._reader.exposure_matrix
+    cells = open_cells_of(data)
     tables = (
-        met(simulated_counts(draw, given, parts, rng, exposure), draw, given, data, rng) for draw in draws
+        met(simulated_counts(draw, given, parts, rng, exposure), draw, given, cells, rng) for draw in draws
     )
     show = fit.progress if data is not None and data.totals is not None else False
     with compiling_told(show), progress_bar(show, "tables") as bar:
@@ -400,16 +401,21 @@ def of_laws(laws: np.ndarray, interval: float) -> np.ndarray:
     return np.stack([laws @ np.arange(laws.shape[1]), *quantiles])
 
 
+def open_cells_of(data: Observations | None) -> totals.OpenCells | None:
+    """The cells whose counts move to meet the totals of the data; None if these have none."""
+    return None if data is None or data.totals is None else totals.open_cells(data)
+
+
 def met(
     counts: np.ndarray,
     draw: Draw,
     given: CountsGivenReports,
-    data: Observations | None,
+    cells: totals.OpenCells | None,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Counts (D, V) drawn given their reports, moved to meet the totals of the data, if these have any."""
-    if data is not None and data.totals is not None:
+    """Counts (D, V) drawn given their reports, the open cells' moved to meet the totals, if there are any."""
+    if cells is not None:
         matrices, parameters = draw
         law = law_of(given.noise, given.likelihood, parameters)
-        totals.meet(counts, data, law, matrices, rng, SWEEPS_FOR_TOTALS)
+        totals.meet(counts, cells, law, matrices, rng, SWEEPS_FOR_TOTALS)
     return counts

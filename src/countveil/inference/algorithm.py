@@ -13,6 +13,7 @@ from countveil.data.release_files import ReleaseFiles
 from countveil.engines.blocks import Engine
 from countveil.engines.threads import ThreadEngine
 from countveil.inference.draws import Draws, Schedule
+from countveil.inference.plan import Plan
 from countveil.inference.row_gammas import RowGammas
 from countveil.inference.starts import Start, automatic
 from countveil.inference.streams import Streams
@@ -28,15 +29,16 @@ class Algorithm(Protocol):
     A state is a NamedTuple of arrays, numbers and tuples of them, with a field ``sweep``. A sampler's has ``factors``,
     ``hypers`` (of the priors, one array per factor) and ``parameters`` (of the likelihood). All random numbers come
     from ``streams``, by purpose and block, and all passes over the data go through the engine, so the result does not
-    depend on who computes it. A step does not change the state that it is given. Options of a method that a step reads
-    are keywords, which ``Method.run`` binds.
+    depend on who computes it. The plan is made once for all chains; the model of a move has more components than the
+    plan's. A step does not change the state that it is given. Options of a method that a step reads are keywords,
+    which ``Method.run`` binds.
     """
 
     State: Any  # the class of its states
 
     def init(
         self,
-        data: Observations,
+        plan: Plan,
         model: Factorization,
         streams: Streams,
         engine: Engine,
@@ -46,7 +48,7 @@ class Algorithm(Protocol):
         ...
 
     def step(
-        self, state: Any, data: Observations, model: Factorization, streams: Streams, engine: Engine
+        self, state: Any, plan: Plan, model: Factorization, streams: Streams, engine: Engine
     ) -> tuple[Any, Any]:
         """(the next state, what else to record): a sampler's ``total_rate``, an optimiser's ``objective``."""
         ...
@@ -70,7 +72,7 @@ class Checkpoint(NamedTuple):
 class Settings(NamedTuple):
     """How to run a fit by any method: the schedule of samplers, and where and how it runs."""
 
-    plan: Schedule
+    schedule: Schedule
     seed: int
     threads: int
     progress: bool | None

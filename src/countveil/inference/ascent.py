@@ -13,6 +13,7 @@ from countveil.inference.factors import (
     update_after_allocation,
     update_side,
 )
+from countveil.inference.plan import Plan
 from countveil.kernels import variational as kernels
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.tiles import is_dense
@@ -70,7 +71,7 @@ def update_block(
 
 
 def update_all(
-    observations: Observations,
+    plan: Plan,
     model: Factorization,
     law: tuple[Any, ...],
     geometric: Arrays,
@@ -82,7 +83,7 @@ def update_all(
 
     Returns the factors' new means, and the data's part of the evidence lower bound at the old factors.
     """
-    factors, row = list(means), model.row_factor
+    observations, factors, row = plan.data, list(means), model.row_factor
     values = model.columns.forward(geometric)
     phi = model.columns.matrix(values), model.columns.matrix(model.columns.forward(means))
     if row is not None:
@@ -100,19 +101,20 @@ def update_all(
     bound -= float((theta_mean * row_exposures(observations, law, phi[1], engine)).sum())
     row_counts = expected_counts(model.rows, row_values, row_ratio)
     counts = expected_counts(model.columns, values, ratio)
-    update_after_allocation(model, law, factors, row_counts, counts, observations, rule, engine)
+    links = plan.links(law)
+    update_after_allocation(model, law, factors, row_counts, counts, observations, links, rule, engine)
     return factors, bound
 
 
 def maximise(
-    observations: Observations, model: Factorization, law: tuple[Any, ...], factors: Arrays, engine: Engine
+    plan: Plan, model: Factorization, law: tuple[Any, ...], factors: Arrays, engine: Engine
 ) -> tuple[list[np.ndarray], float]:
     """One iteration of expectation maximisation from these factors (mathematics, section 12).
 
     Returns the new factors, and the log-likelihood of the old ones.
     """
     none = [(np.zeros(factor.shape), np.zeros(factor.shape)) for factor in model.factors]
-    found, bound = update_all(observations, model, law, factors, factors, MeanRule(model, none), engine)
+    found, bound = update_all(plan, model, law, factors, factors, MeanRule(model, none), engine)
     least = least_entry(model)
     for f in model.free:
         found[f] = np.maximum(found[f], least)

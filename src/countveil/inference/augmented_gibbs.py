@@ -17,11 +17,11 @@ from typing import NamedTuple
 import numpy as np
 
 from countveil.common.parameters import declared
-from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.chains import Sampler
 from countveil.inference.factors import DrawRule, draw_hypers, sampled_counts, update_after_allocation
 from countveil.inference.gibbs import Info
+from countveil.inference.plan import Plan
 from countveil.inference.scoring import total_rate
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import HYPERS, ROWS, SPLITS, START, Streams
@@ -43,14 +43,14 @@ class State(NamedTuple):
 
 
 def init(
-    observations: Observations,
+    plan: Plan,
     model: Factorization,
     streams: Streams,
     engine: Engine,
     start: Start = automatic,
 ) -> State:
     """The factors of a start, with noise rates drawn from their prior Gamma(1, scale alpha/(1-alpha))."""
-    rng = streams.generator(0, START)
+    observations, rng = plan.data, streams.generator(0, START)
     factors = begin(start, observations, model, rng, engine)
     alpha = observations.cell_level
     noise = rng.standard_exponential((*observations.shape, 2)) * mean_over_positive(alpha)[..., None]
@@ -58,10 +58,10 @@ def init(
 
 
 def step(
-    state: State, observations: Observations, model: Factorization, streams: Streams, engine: Engine
+    state: State, plan: Plan, model: Factorization, streams: Streams, engine: Engine
 ) -> tuple[State, Info]:
     """One sweep; returns a new state."""
-    sweep = state.sweep + 1
+    observations, sweep = plan.data, state.sweep + 1
     factors, splits = list(state.factors), streams.generator(sweep, SPLITS)
     row_values, values = model.rows.forward(factors), model.columns.forward(factors)
     theta, phi = model.rows.matrix(row_values), model.columns.matrix(values)
@@ -70,9 +70,10 @@ def step(
     )
     law = law_of(observations.noise, model.likelihood)
     rule = DrawRule(model, observations, state.hypers, streams, sweep, engine)
+    exposed = plan.fully_exposed
     update_after_allocation(
         model, law, factors, sampled_counts(model.rows, row_values, row_counts, splits),
-        sampled_counts(model.columns, values, counts, splits), observations.fully_exposed,
+        sampled_counts(model.columns, values, counts, splits), exposed.data, exposed.links(law),
         rule, engine,
     )  # fmt: skip
     hypers = draw_hypers(model, observations, factors, rule.hypers, streams.generator(sweep, HYPERS))

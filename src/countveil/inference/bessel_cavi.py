@@ -28,11 +28,11 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 
 from countveil.common.parameters import OneOf, Option, declared
-from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.cavi import expected_priors, geometric_means, initial_hypers, update_hypers
 from countveil.inference.factors import MeanRule, expected_counts, update_after_allocation
 from countveil.inference.optimising import Optimiser
+from countveil.inference.plan import Plan
 from countveil.inference.scoring import log_likelihood
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
@@ -69,7 +69,7 @@ class Info(NamedTuple):
 
 
 def init(
-    observations: Observations,
+    plan: Plan,
     model: Factorization,
     streams: Streams,
     engine: Engine,
@@ -78,27 +78,28 @@ def init(
     center: Center = "mode",
 ) -> State:
     """Q after one update from a start, with noise rates at their prior's mean."""
-    factors = begin(start, observations, model, streams.generator(0, START), engine)
-    return from_point(factors, observations, model, engine, center=center)
+    factors = begin(start, plan.data, model, streams.generator(0, START), engine)
+    return from_point(factors, plan, model, engine, center=center)
 
 
 def from_point(
     factors: Arrays,
-    observations: Observations,
+    plan: Plan,
     model: Factorization,
     engine: Engine,
     *,
     center: Center = "mode",
 ) -> State:
     """Q after one update from a point estimate of all factors; noise rates begin at their mean alpha / (1 - alpha)."""
-    noise = np.broadcast_to(1.0 / exposure(observations.cell_level)[..., None], (*observations.shape, 2))
+    ratio = exposure(plan.data.cell_level)[..., None]
+    noise = np.broadcast_to(1.0 / ratio, (*plan.data.shape, 2))
     moments = factors, factors, tuple(np.zeros_like(factor) for factor in factors)
-    return update(moments, initial_hypers(model), noise, observations, model, engine, 0, center)
+    return update(moments, initial_hypers(model), noise, plan, model, engine, 0, center)
 
 
 def step(
     state: State,
-    observations: Observations,
+    plan: Plan,
     model: Factorization,
     streams: Streams,
     engine: Engine,
@@ -111,17 +112,15 @@ def step(
     for f in model.free:
         variances[f] = means[f] / state.rates[f]
     moments = geometric_means(state.shapes, state.rates, model), means, tuple(variances)
-    new = update(
-        moments, state.hypers, state.noise_shape, observations, model, engine, state.sweep + 1, center
-    )
-    return new, Info(log_likelihood(means, observations, model, engine))
+    new = update(moments, state.hypers, state.noise_shape, plan, model, engine, state.sweep + 1, center)
+    return new, Info(log_likelihood(means, plan.data, model, engine))
 
 
 def update(
     moments: tuple[Arrays, Arrays, Arrays],
     hypers: Arrays,
     noise_shape: np.ndarray,
-    observations: Observations,
+    plan: Plan,
     model: Factorization,
     engine: Engine,
     sweep: int,
@@ -130,7 +129,7 @@ def update(
     """Q of counts, noise rates, factors and hyperparameters, each updated in turn."""
     if center not in ("mode", "mean"):
         raise ValueError(f"center must be 'mode' or 'mean', got {center!r}")
-    geometric, means, _ = moments
+    observations, (geometric, means, _) = plan.data, moments
     theta, phi = (side_moments(side, *moments) for side in (model.rows, model.columns))
     (noise, row_ratio), (ratio,) = engine.over_rows(
         expect_block, observations, (phi, center == "mean"), (*theta, noise_shape)
@@ -139,9 +138,9 @@ def update(
     factors = list(means)
     row_counts = expected_counts(model.rows, model.rows.forward(geometric), row_ratio)
     counts = expected_counts(model.columns, model.columns.forward(geometric), ratio)
-    exposed = observations.fully_exposed
-    law = law_of(observations.noise, model.likelihood)
-    update_after_allocation(model, law, factors, row_counts, counts, exposed, rule, engine)
+    exposed, law = plan.fully_exposed, law_of(observations.noise, model.likelihood)
+    links = exposed.links(law)
+    update_after_allocation(model, law, factors, row_counts, counts, exposed.data, links, rule, engine)
     shapes, rates = list(means), [np.ones_like(mean) for mean in means]
     for f in model.free:
         shapes[f], rates[f] = rule.shapes[f], rule.rates[f]

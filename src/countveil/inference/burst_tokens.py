@@ -5,7 +5,6 @@ then drawn as if they had been observed.
 """
 
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -23,11 +22,11 @@ TOKENS_PER_VISIT = 3.0  # proposals that cost as much as to draw the bursts of o
 LARGEST_MASS = 1e200  # its products with rates are numbers, and it is never chosen
 NONE_UNSEEN = Unseen(np.zeros(0), np.zeros((0, 1)))  # after a sweep that draws the bursts of all cells
 
-_above: WeakKeyDictionary[Observations, np.ndarray] = WeakKeyDictionary()
-
 
 def sweep_rows(
     observations: Observations,
+    blocks: list[slice],
+    above: np.ndarray,
     law: tuple[Any, ...],
     theta: np.ndarray,
     phi: np.ndarray,
@@ -37,15 +36,18 @@ def sweep_rows(
     sweep: int,
     engine: Engine,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """A draw of theta (D, K) and its counts, the columns' (V, K) counts and exposures, and the tally."""
+    """A draw of theta (D, K) and its counts, the columns' (V, K) counts and exposures, and the tally.
+
+    ``above`` is ``reports_above``.
+    """
     levels = np.unique(observations.level_d)
-    most = most_proposed(observations, law, levels, theta, phi)
+    most = most_proposed(above, law, levels, theta, phi)
     (new, row_counts), (counts, total, tally) = engine.over_rows(
         sweep_block,
         observations,
         (law, phi, levels, most, tally_size, streams, sweep),
         (theta, *prior),
-        tokens.blocks_of(observations),
+        blocks,
         with_proposals,
     )
     return new, row_counts, counts, np.tile(total, (len(phi), 1)), tally
@@ -59,24 +61,20 @@ def masses(law: Any, levels: np.ndarray, most: int) -> np.ndarray:
     return np.fmin(found, LARGEST_MASS)
 
 
-def most_proposed(
-    observations: Observations, law: Any, levels: np.ndarray, theta: np.ndarray, phi: np.ndarray
-) -> int:
+def most_proposed(above: np.ndarray, law: Any, levels: np.ndarray, theta: np.ndarray, phi: np.ndarray) -> int:
     """The largest report beside which bursts are proposed: the cheapest, which all have the same law.
 
     Sums are added up in a fixed order, so that the choice does not depend on the number of threads.
     """
     rates = (phi * theta.sum(axis=0)).sum(axis=1) / law.likelihood.q
     proposals = (masses(law, levels, MOST_REPORT).max(axis=0) * rates).sum(axis=1)
-    return int(np.argmin(proposals + TOKENS_PER_VISIT * reports_above(observations)))
+    return int(np.argmin(proposals + TOKENS_PER_VISIT * above))
 
 
 def reports_above(observations: Observations) -> np.ndarray:
     """How many reports are above 0, 1, ... and MOST_REPORT."""
-    if observations not in _above:
-        tops = np.minimum(observations.reports, MOST_REPORT + 1).astype(np.uint8)
-        _above[observations] = tops.size - np.cumsum(np.bincount(tops, minlength=MOST_REPORT + 2))[:-1]
-    return _above[observations]
+    tops = np.minimum(observations.reports, MOST_REPORT + 1).astype(np.uint8)
+    return tops.size - np.cumsum(np.bincount(tops, minlength=MOST_REPORT + 2))[:-1]
 
 
 def with_proposals(

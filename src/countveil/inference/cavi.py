@@ -27,6 +27,7 @@ from countveil.inference.ascent import update_all
 from countveil.inference.dispersion import maximised_parameters
 from countveil.inference.factors import MeanRule, Priors, offset_scales
 from countveil.inference.optimising import Optimiser
+from countveil.inference.plan import Plan
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
 from countveil.kernels.gamma import SMALLEST
@@ -62,28 +63,28 @@ class Info(NamedTuple):
 
 
 def init(
-    observations: Observations,
+    plan: Plan,
     model: Factorization,
     streams: Streams,
     engine: Engine,
     start: Start = automatic,
 ) -> State:
     """Q after one update from a start."""
-    factors = begin(start, observations, model, streams.generator(0, START), engine)
-    return from_point(factors, observations, model, engine)
+    factors = begin(start, plan.data, model, streams.generator(0, START), engine)
+    return from_point(factors, plan, model, engine)
 
 
-def from_point(factors: Arrays, observations: Observations, model: Factorization, engine: Engine) -> State:
+def from_point(factors: Arrays, plan: Plan, model: Factorization, engine: Engine) -> State:
     """Q after one update from a point estimate of all factors."""
     ones = tuple(np.ones_like(factor) for factor in factors)
-    factors, parameters = dispersion.started(factors, observations, model, engine)
+    factors, parameters = dispersion.started(factors, plan, model, engine)
     point = State(factors, ones, initial_hypers(model), -1, parameters)
-    return update(point, factors, factors, observations, model, engine)[0]
+    return update(point, factors, factors, plan, model, engine)[0]
 
 
 def step(
     state: State,
-    observations: Observations,
+    plan: Plan,
     model: Factorization,
     streams: Streams,
     engine: Engine,
@@ -92,8 +93,8 @@ def step(
     """One iteration; draws nothing."""
     means = state.means
     split_by = geometric_means(state.shapes, state.rates, model) if expectation == "geometric" else means
-    new, objective = update(state, split_by, means, observations, model, engine)
-    scales = offset_scales(model, observations)
+    new, objective = update(state, split_by, means, plan, model, engine)
+    scales = offset_scales(model, plan.data)
     for f in model.free:
         prior = priors_of(model)[f]
         prior_part = prior.bound if expectation == "geometric" else prior.penalty
@@ -105,7 +106,7 @@ def update(
     state: State,
     split_by: Arrays,
     means: Arrays,
-    observations: Observations,
+    plan: Plan,
     model: Factorization,
     engine: Engine,
 ) -> tuple[State, float]:
@@ -113,9 +114,10 @@ def update(
 
     Returns the data's part of the bound too. The state's factors enter by ``split_by`` and ``means``.
     """
+    observations = plan.data
     rule = MeanRule(model, expected_priors(model, observations, state.hypers))
     law = observations.law(model.likelihood, state.parameters)
-    new_means, data_bound = update_all(observations, model, law, split_by, means, rule, engine)
+    new_means, data_bound = update_all(plan, model, law, split_by, means, rule, engine)
     shapes, rates = list(means), [np.ones_like(mean) for mean in means]
     for f in model.free:
         shapes[f], rates[f] = rule.shapes[f], rule.rates[f]

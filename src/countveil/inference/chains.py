@@ -9,6 +9,7 @@ from countveil.inference import run
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.em import refined
 from countveil.inference.moves import TUNE_PER_MOVE, Moving, movable, n_mergings, only_merges
+from countveil.inference.plan import Plan
 from countveil.inference.starts import Start, automatic, least_squares, spectral
 from countveil.models.factorization import Factorization
 
@@ -43,7 +44,7 @@ class Sampler(Method):
         """Run all chains."""
         assert isinstance(data, Observations)
         found = run.sample(
-            data, model, settings.plan, seed=settings.seed, threads=settings.threads, progress=settings.progress,
+            data, model, settings.schedule, seed=settings.seed, threads=settings.threads, progress=settings.progress,
             algorithm=self.moving(data, model, settings), start=settings.start, saving=settings.saving,
             engine=settings.engine,
         )  # fmt: skip
@@ -64,7 +65,7 @@ def with_moves(
     """
     if data.totals is not None or not movable(model):
         return algorithm
-    moves = min(most, settings.plan.tune // TUNE_PER_MOVE)
-    if only_merges(data, data.law(model.likelihood, model.initial_parameters())):
+    moves = min(most, settings.schedule.tune // TUNE_PER_MOVE)
+    if only_merges(Plan(data, model)):
         moves = min(moves, n_mergings(model, data.shape)) if settings.start is automatic else 0
     return Moving(algorithm, moves) if moves else algorithm

@@ -22,8 +22,8 @@ from scipy.special import expit, logit
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
-from countveil.inference import tokens
 from countveil.inference.factors import offset_scales
+from countveil.inference.plan import Plan
 from countveil.inference.scoring import Factors
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.rates import stored_rates
@@ -50,12 +50,9 @@ def learns_p(model: Factorization) -> bool:
     return isinstance(model.likelihood, NegativeBinomial) and bool(model.likelihood.parameter_axes)
 
 
-def moves(model: Factorization, observations: Observations) -> bool:
+def moves(model: Factorization, plan: Plan) -> bool:
     """Whether p moves: not where sweeps go by tokens, which cost far less than a pass over the reports."""
-    if not learns_p(model):
-        return False
-    law = observations.law(model.likelihood, model.initial_parameters())
-    return not tokens.pays(observations, law)
+    return learns_p(model) and not plan.by_tokens
 
 
 def interval(observations: Observations) -> int:
@@ -149,16 +146,16 @@ def moved_together(
 
 
 def started(
-    factors: Sequence[np.ndarray], observations: Observations, model: Factorization, engine: Engine
+    factors: Sequence[np.ndarray], plan: Plan, model: Factorization, engine: Engine
 ) -> tuple[tuple[np.ndarray, ...], Parameters]:
     """A start's factors, whose rates are expected counts, as rates of bursts; and p, under which reports are likeliest.
 
     A start at any other p may not leave it for hundreds of sweeps.
     """
     parameters = model.initial_parameters()
-    if not moves(model, observations):
+    if not moves(model, plan):
         return tuple(factors), parameters
-    curve = Curve.at(factors, parameters, observations, model, engine)
+    curve = Curve.at(factors, parameters, plan.data, model, engine)
     tried = [np.full(curve.logits.size, x) for x in STARTS]
     best = np.argmax([curve.density(x, -log_mean(x)) for x in tried], axis=0)
     logits = STARTS[best]

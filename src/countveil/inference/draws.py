@@ -50,14 +50,14 @@ class Draws(NamedTuple):
     total_rate: np.ndarray  # (C, S)
 
     @classmethod
-    def empty(cls, plan: Schedule, model: Factorization) -> "Draws":
+    def empty(cls, schedule: Schedule, model: Factorization) -> "Draws":
         """Room for all draws of all chains.
 
         Raises:
             MemoryError: there is not that much memory; names the options that decide it.
         """
-        check_room(plan, model)
-        lead = (plan.chains, plan.draws)
+        check_room(schedule, model)
+        lead = (schedule.chains, schedule.draws)
         try:
             return cls(
                 tuple(np.empty((*lead, *factor.shape), dtype=np.float32) for factor in model.factors),
@@ -66,7 +66,7 @@ class Draws(NamedTuple):
                 np.empty(lead), np.empty(lead),
             )  # fmt: skip
         except MemoryError as error:
-            raise MemoryError(too_large(plan, model, None)) from error
+            raise MemoryError(too_large(schedule, model, None)) from error
 
     def mapped(self, function: Callable[[np.ndarray], np.ndarray]) -> "Draws":
         """A function applied to every array."""
@@ -99,11 +99,11 @@ class Draws(NamedTuple):
         return (*self.factors, *self.hypers, *self.parameters, self.log_likelihood, self.total_rate)
 
 
-def bytes_of(plan: Schedule, model: Factorization) -> int:
+def bytes_of(schedule: Schedule, model: Factorization) -> int:
     """The size of all draws."""
     factors = sum(math.prod(factor.shape) for factor in model.factors)
     others = sum(values.size for values in (*model.initial_hypers(), *model.initial_parameters()))
-    return plan.chains * plan.draws * (4 * factors + 8 * (others + 2))
+    return schedule.chains * schedule.draws * (4 * factors + 8 * (others + 2))
 
 
 def check_factors(model: Factorization) -> None:
@@ -122,7 +122,7 @@ def check_factors(model: Factorization) -> None:
         )
 
 
-def check_room(plan: Schedule, model: Factorization, advice: str = "") -> None:
+def check_room(schedule: Schedule, model: Factorization, advice: str = "") -> None:
     """Refuse draws that do not fit in memory, before a fit begins: many systems find out when it is half done.
 
     ``advice`` is what else there is to do, after "or".
@@ -131,19 +131,19 @@ def check_room(plan: Schedule, model: Factorization, advice: str = "") -> None:
         MemoryError: names the options that decide it, and the sizes.
     """
     available = available_memory()
-    if available is not None and bytes_of(plan, model) > available:
-        raise MemoryError(too_large(plan, model, available) + advice)
+    if available is not None and bytes_of(schedule, model) > available:
+        raise MemoryError(too_large(schedule, model, available) + advice)
 
 
-def too_large(plan: Schedule, model: Factorization, available: int | None) -> str:
+def too_large(schedule: Schedule, model: Factorization, available: int | None) -> str:
     """What to say of draws that do not fit in memory."""
-    chains, fewer = f"{plan.chains} chains", " or fewer chains="
-    if plan.chains == 1:
+    chains, fewer = f"{schedule.chains} chains", " or fewer chains="
+    if schedule.chains == 1:
         chains, fewer = "1 chain", ""
     had = "more than there is" if available is None else f"{in_words(available)} are available"
     return (
-        f"draws must fit in memory: {plan.draws:,} draws from {chains} need {in_words(bytes_of(plan, model))}, {had}; "
-        f"take a smaller draws= (with method=cv.Gibbs(thin=...), to cover as many sweeps){fewer}"
+        f"draws must fit in memory: {schedule.draws:,} draws from {chains} need {in_words(bytes_of(schedule, model))}, "
+        f"{had}; take a smaller draws= (with method=cv.Gibbs(thin=...), to cover as many sweeps){fewer}"
     )
 
 

@@ -26,6 +26,7 @@ from countveil.inference.dispersion import maximised_parameters
 from countveil.inference.draws import Draws, Point, Schedule
 from countveil.inference.factors import expected_counts, offset_scales, own_entries
 from countveil.inference.facts import facts_of
+from countveil.inference.plan import Plan
 from countveil.inference.scoring import report_scores, total_rate
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
@@ -55,21 +56,21 @@ class Info(NamedTuple):
 
 
 def init(
-    observations: Observations,
+    plan: Plan,
     model: Factorization,
     streams: Streams,
     engine: Engine,
     start: Start = automatic,
 ) -> State:
     """The factors of a start."""
-    factors = begin(start, observations, model, streams.generator(0, START), engine)
-    factors, parameters = dispersion.started(factors, observations, model, engine)
+    factors = begin(start, plan.data, model, streams.generator(0, START), engine)
+    factors, parameters = dispersion.started(factors, plan, model, engine)
     return State(factors, 0, parameters=parameters)
 
 
 def from_point(
     factors: tuple[np.ndarray, ...],
-    observations: Observations,
+    plan: Plan,
     model: Factorization,
     engine: Engine,
     iterations: int,
@@ -78,10 +79,10 @@ def from_point(
 
     Parameters of the likelihood, if it has any, are those of a start from the point, and stay.
     """
-    factors, parameters = dispersion.started(factors, observations, model, engine)
+    factors, parameters = dispersion.started(factors, plan, model, engine)
     state = State(factors, 0, parameters=parameters)
     for _ in range(iterations):
-        state, _ = update_factors(state, observations, model, engine, None)
+        state, _ = update_factors(state, plan, model, engine, None)
     return state
 
 
@@ -90,7 +91,7 @@ def refined(
 ) -> tuple[np.ndarray, ...]:
     """A start: a few iterations from the automatic one."""
     factors = automatic(observations, model, rng, engine)
-    state = from_point(factors, observations, model, engine, REFINING_ITERATIONS)
+    state = from_point(factors, Plan(observations, model), model, engine, REFINING_ITERATIONS)
     if not dispersion.learns_p(model):
         return state.factors
     return dispersion.counts_of(model, state.factors, state.parameters[0])
@@ -98,34 +99,34 @@ def refined(
 
 def step(
     state: State,
-    observations: Observations,
+    plan: Plan,
     model: Factorization,
     streams: Streams | None,
     engine: Engine,
 ) -> tuple[State, Info]:
     """One iteration; draws nothing."""
-    return update(state, observations, model, engine, None)
+    return update(state, plan, model, engine, None)
 
 
 def update(
-    state: State, observations: Observations, model: Factorization, engine: Engine, total: float | None
+    state: State, plan: Plan, model: Factorization, engine: Engine, total: float | None
 ) -> tuple[State, Info]:
     """``update_factors``, and then the likelihood's own parameters, if it has any, at the new penalty."""
-    new, info = update_factors(state, observations, model, engine, total)
+    new, info = update_factors(state, plan, model, engine, total)
     parameters = maximised_parameters(
-        state.parameters, observations, model, state.factors, new.factors, engine, new.penalty
+        state.parameters, plan.data, model, state.factors, new.factors, engine, new.penalty
     )
     return new._replace(parameters=parameters), info
 
 
 def update_factors(
-    state: State, observations: Observations, model: Factorization, engine: Engine, total: float | None
+    state: State, plan: Plan, model: Factorization, engine: Engine, total: float | None
 ) -> tuple[State, Info]:
     """All factors at the state's penalty; with ``total``, the last one's penalty makes the counts add up to it."""
-    row, least = model.row_factor, least_entry(model)
+    observations, row, least = plan.data, model.row_factor, least_entry(model)
     law = observations.law(model.likelihood, state.parameters)
     if row is None:
-        found, bound = maximise(observations, model, law, state.factors, engine)
+        found, bound = maximise(plan, model, law, state.factors, engine)
         return state._replace(factors=tuple(found), sweep=state.sweep + 1), Info(bound)
     factors, columns = list(state.factors), model.columns
     values = columns.forward(factors)
@@ -209,17 +210,17 @@ class HeldTotal:
 
     def init(
         self,
-        observations: Observations,
+        plan: Plan,
         model: Factorization,
         streams: Streams,
         engine: Engine,
         start: Start = automatic,
     ) -> State:
         """The factors of a start, scaled down where their rates add up to too much."""
-        state = init(observations, model, streams, engine, start)
+        state = init(plan, model, streams, engine, start)
         if not self.noisy:
             return state
-        total = total_rate(model, state.factors, state.parameters, observations.exposure)
+        total = total_rate(model, state.factors, state.parameters, plan.data.exposure)
         row = model.row_factor
         excess = total / self.target(state)
         factors = (
@@ -230,13 +231,13 @@ class HeldTotal:
     def step(
         self,
         state: State,
-        observations: Observations,
+        plan: Plan,
         model: Factorization,
         streams: Streams | None,
         engine: Engine,
     ) -> tuple[State, Info]:
         """One iteration; draws nothing."""
-        return update(state, observations, model, engine, self.target(state) if self.noisy else None)
+        return update(state, plan, model, engine, self.target(state) if self.noisy else None)
 
 
 @declared
@@ -316,38 +317,37 @@ class Folds:
         algorithm: Callable[[Observations, Factorization], Any],
     ) -> None:
         self.folds = hold_out(observations, rng)
+        self.plans = [Plan(fold.training, model) for fold in self.folds]
         self.reported = [observations.cells(fold.rows, fold.columns) for fold in self.folds]
         self.algorithms = [algorithm(fold.training, model) for fold in self.folds]
         self.best_iteration, self.best = 0, -np.inf
 
     def init(
         self,
-        observations: Observations,
+        plan: Plan,
         model: Factorization,
         streams: Streams,
         engine: Engine,
         start: Start = automatic,
     ) -> tuple[Any, ...]:
         """The initial state of each fold."""
-        pairs = zip(self.algorithms, self.folds, strict=True)
-        return tuple(
-            algorithm.init(fold.training, model, streams, engine, start) for algorithm, fold in pairs
-        )
+        pairs = zip(self.algorithms, self.plans, strict=True)
+        return tuple(algorithm.init(own, model, streams, engine, start) for algorithm, own in pairs)
 
     def step(
         self,
         states: tuple[Any, ...],
-        observations: Observations,
+        plan: Plan,
         model: Factorization,
         streams: Streams,
         engine: Engine,
     ) -> tuple[tuple[Any, ...], Scored]:
         """One iteration of each fold."""
-        new, score = [], 0.0
-        for state, algorithm, fold, reported in zip(
-            states, self.algorithms, self.folds, self.reported, strict=True
+        observations, new, score = plan.data, [], 0.0
+        for state, algorithm, fold, own, reported in zip(
+            states, self.algorithms, self.folds, self.plans, self.reported, strict=True
         ):
-            moved, _ = algorithm.step(state, fold.training, model, streams, engine)
+            moved, _ = algorithm.step(state, own, model, streams, engine)
             theta, phi = model.matrices(moved.factors)
             rate = np.einsum("ek,ek->e", theta[fold.rows], phi[fold.columns])
             rate = rate * observations.exposure_of(fold.rows, fold.columns)

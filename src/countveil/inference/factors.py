@@ -7,7 +7,6 @@ factors. A rule decides what an update is: a draw or a mean.
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import varies_by_column
 from countveil.kernels.shared import ColumnBaselines, RowBaselines, update_actors
 from countveil.kernels.tiles import is_dense
-from countveil.laws.counts.laws import counts_of, exposed, in_block
+from countveil.laws.counts.laws import exposed, in_block
 from countveil.models.contraction import Side, Step, transposed
 from countveil.models.factorization import Factor, Factorization
 from countveil.models.priors import draws_jointly, is_collapsed
@@ -180,15 +179,19 @@ def update_after_allocation(
     row_counts: list[np.ndarray],
     column_counts: list[np.ndarray],
     observations: Observations,
+    links: Links | None,
     rule: Rule,
     engine: Engine,
 ) -> None:
-    """Replace all free factors, in place in ``factors``, given the counts of every use."""
+    """Replace all free factors, in place in ``factors``, given the counts of every use.
+
+    ``links`` are those of the observations if both sides use a free factor.
+    """
     f = model.shared
-    if f is not None and model.factors[f].fixed is None:
+    if links is not None:
+        assert f is not None
         receiver = next(u for u, use in enumerate(model.columns.uses) if use.factor == f)
         middle = model.middle(model.columns.forward(factors))
-        links = links_between(observations, law, middle.shape[0])
         factors[f] = rule.shared(f, factors[f], row_counts[0] + column_counts[receiver], middle, links)
     if any(model.factors[use.factor].fixed is None and use.factor != f for use in model.rows.uses):
         phi = model.columns.matrix(model.columns.forward(factors))
@@ -313,26 +316,11 @@ class MeanRule:
         return new
 
 
-_links: WeakKeyDictionary[Observations, tuple[tuple[Any, ...], Links]] = WeakKeyDictionary()
-
-
-def links_between(observations: Observations, law: Law, n_rests: int) -> Links:
-    """The exposures of observations whose columns are (actor, rest), flattened.
-
-    They are computed once, unless the likelihood has parameters, which change in every sweep.
-    """
-    counts = counts_of(law)
-    if counts.parameters:
-        return make_links(observations, law, n_rests)
-    found, key = _links.get(observations), (n_rests, type(law), type(counts))
-    if found is None or found[0] != key:
-        found = (key, make_links(observations, law, n_rests))
-        _links[observations] = found
-    return found[1]
-
-
 def make_links(observations: Observations, law: Law, n_rests: int) -> Links:
-    """``Links`` of observations; cells that join an actor with itself go to ``loops`` alone."""
+    """``Links`` of observations whose columns are (actor, rest), flattened.
+
+    Cells that join an actor with itself go to ``loops`` alone.
+    """
     o = observations
     rows = o.row_numbers
     actors, rests = o.columns // n_rests, o.columns % n_rests

@@ -33,6 +33,7 @@ from countveil.inference.factors import (
     update_after_allocation,
     update_side,
 )
+from countveil.inference.plan import Plan
 from countveil.inference.scoring import total_rate
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import DISPERSION, HYPERS, PARAMETERS, ROWS, SPLITS, START, Streams
@@ -72,69 +73,69 @@ class Drawn(NamedTuple):
 
 
 def init(
-    observations: Observations,
+    plan: Plan,
     model: Factorization,
     streams: Streams,
     engine: Engine,
     start: Start = automatic,
 ) -> State:
     """The factors of a start with random numbers of the chain's own."""
-    factors = begin(start, observations, model, streams.generator(0, START), engine)
-    factors, parameters = dispersion.started(factors, observations, model, engine)
+    factors = begin(start, plan.data, model, streams.generator(0, START), engine)
+    factors, parameters = dispersion.started(factors, plan, model, engine)
     counts: Any = ()
-    if observations.totals is not None:
-        law = observations.law(model.likelihood, parameters)
-        counts = totals.begin(observations, law, model.matrices(factors), streams)
+    if plan.data.totals is not None:
+        law = plan.data.law(model.likelihood, parameters)
+        counts = totals.begin(plan.open_cells, law, model.matrices(factors), streams)
     return State(factors, model.initial_hypers(), 0, parameters, counts)
 
 
 def step(
-    state: State, observations: Observations, model: Factorization, streams: Streams, engine: Engine
+    state: State, plan: Plan, model: Factorization, streams: Streams, engine: Engine
 ) -> tuple[State, Info]:
     """One sweep; returns a new state."""
     sweep = state.sweep + 1
-    law, latent = observations.law(model.likelihood, state.parameters), state.counts
-    if observations.totals is not None:
+    law, latent = plan.data.law(model.likelihood, state.parameters), state.counts
+    if plan.data.totals is not None:
         matrices = model.matrices(state.factors)
-        latent = totals.redrawn(latent, observations, law, matrices, streams, sweep, engine)
-        observations = totals.with_counts(observations, latent)
-        law = observations.law(model.likelihood, state.parameters)
+        latent = totals.redrawn(latent, plan.open_cells, law, matrices, streams, sweep, engine)
+        plan = plan.with_counts(latent)
+        law = plan.data.law(model.likelihood, state.parameters)
+    observations = plan.data
     every = dispersion.interval(observations)
-    if sweep % every == 0 and dispersion.moves(model, observations):
+    if sweep % every == 0 and dispersion.moves(model, plan):
         rng = streams.generator(sweep, DISPERSION)
         chain = state.factors, state.hypers, state.parameters
         moved = dispersion.moved(*chain, observations, model, engine, rng, sweep // every)
         state = State(*moved[:2], state.sweep, moved[2], latent)
         law = observations.law(model.likelihood, state.parameters)
-    parted = report_tokens.split(observations, law)
-    seen = observations if parted is None else parted.visited  # with the same exposures
     factors, values = list(state.factors), model.columns.forward(state.factors)
     phi, splits = model.columns.matrix(values), streams.generator(sweep, SPLITS)
     rule = DrawRule(model, observations, state.hypers, streams, sweep, engine)
     row = model.fused_factor
     if row is not None:
         theta, prior = model.as_row_matrix(factors[row]), rule.row_prior(row)
-        drawn = sweep_rows(observations, model, law, theta, phi, prior, streams, sweep, engine)
+        drawn = sweep_rows(plan, model, law, theta, phi, prior, streams, sweep, engine)
         factors[row] = model.as_row_factor(drawn.rows)
         counts = sampled_counts(model.columns, values, drawn.counts, splits)
         update_side(model, model.columns, factors, counts, drawn.exposures, rule)
         if is_collapsed(model.factors[row].prior):
-            redraw_rows(seen, model, law, factors, drawn.row_counts, rule)
+            redraw_rows(plan, model, law, factors, drawn.row_counts, rule)
     else:
         row_values = model.rows.forward(factors)
         theta = model.rows.matrix(row_values)
-        drawn = allocate(observations, model, law, theta, phi, streams, sweep, engine)
+        drawn = allocate(plan, model, law, theta, phi, streams, sweep, engine)
         found = (
             sampled_counts(model.rows, row_values, drawn.row_counts, splits),
             sampled_counts(model.columns, values, drawn.counts, splits),
         )
-        update_after_allocation(model, law, factors, *found, seen, rule, engine)
+        links = plan.seen.links(law)
+        update_after_allocation(model, law, factors, *found, plan.seen.data, links, rule, engine)
     hypers = draw_hypers(model, observations, factors, rule.hypers, streams.generator(sweep, HYPERS))
     parameters = state.parameters
     if parameters:
         rng = streams.generator(sweep, PARAMETERS)
         unseen = burst_tokens.NONE_UNSEEN  # if the tally is of all cells
-        if parted is None and (row is None or not tokens.pays(observations, law)):
+        if plan.split is None and (row is None or not plan.by_tokens):
             unseen = unseen_rates(model, factors, observations, engine)
         parameters = model.likelihood.update(parameters, drawn.tally, unseen, rng)
     new = State(tuple(factors), hypers, sweep, parameters, latent)
@@ -142,7 +143,7 @@ def step(
 
 
 def sweep_rows(
-    observations: Observations,
+    plan: Plan,
     model: Factorization,
     law: tuple[Any, ...],
     theta: np.ndarray,
@@ -153,19 +154,24 @@ def sweep_rows(
     engine: Engine,
 ) -> Drawn:
     """A draw of theta (D, K), and the columns' (V, K) counts and exposures; prior is (shape, rate)."""
-    parted = report_tokens.split(observations, law)
-    if parted is not None:
+    observations = plan.data
+    if plan.split is not None:
         likelihood = model.likelihood, counts_of(law).parameters
         return Drawn(
-            *report_tokens.sweep_rows(parted, law, (theta, phi), likelihood, prior, streams, sweep, engine)
+            *report_tokens.sweep_rows(
+                plan.split, law, (theta, phi), likelihood, prior, streams, sweep, engine
+            )
         )
     size = model.likelihood.tally_size(observations.shape)
-    if tokens.pays(observations, law):
+    if plan.by_tokens:
         if isinstance(law, TwoSidedGeometricPoisson):
-            found = tokens.sweep_rows(observations, theta, phi, prior, streams, sweep, engine)
+            found = tokens.sweep_rows(observations, plan.blocks, theta, phi, prior, streams, sweep, engine)
             return Drawn(*found, np.empty(0))
+        blocks, above = plan.blocks, plan.reports_above
         return Drawn(
-            *burst_tokens.sweep_rows(observations, law, theta, phi, prior, size, streams, sweep, engine)
+            *burst_tokens.sweep_rows(
+                observations, blocks, above, law, theta, phi, prior, size, streams, sweep, engine
+            )
         )
     (new, row_counts), (counts, exposures, totals, tally) = engine.over_rows(
         sweep_block, observations, (law, phi, phi.sum(axis=0), size, streams, sweep), (theta, *prior)
@@ -175,7 +181,7 @@ def sweep_rows(
 
 
 def redraw_rows(
-    observations: Observations,
+    plan: Plan,
     model: Factorization,
     law: tuple[Any, ...],
     factors: list[np.ndarray],
@@ -186,10 +192,10 @@ def redraw_rows(
     row = model.fused_factor
     assert row is not None
     phi = model.columns.matrix(model.columns.forward(factors))
-    if tokens.pays(observations, law):  # the counts are of all cells
+    if plan.by_tokens:  # the counts are of all cells
         exposure = np.tile(phi.sum(axis=0), (len(counts), 1))
     else:
-        exposure = row_exposures(observations, law, phi, rule.engine)
+        exposure = row_exposures(plan.seen.data, law, phi, rule.engine)
     given = (model.as_row_factor(values) for values in (counts, exposure))
     factors[row] = rule.factor(row, factors[row], *given)
 
@@ -216,7 +222,7 @@ def sweep_block(
 
 
 def allocate(
-    observations: Observations,
+    plan: Plan,
     model: Factorization,
     law: tuple[Any, ...],
     theta: np.ndarray,
@@ -226,11 +232,11 @@ def allocate(
     engine: Engine,
 ) -> Drawn:
     """(D, K) and (V, K) counts of all cells, given the current factors."""
-    parted = report_tokens.split(observations, law)
-    if parted is not None:
+    observations = plan.data
+    if plan.split is not None:
         likelihood = model.likelihood, counts_of(law).parameters
         return Drawn(
-            *report_tokens.sweep_rows(parted, law, (theta, phi), likelihood, None, streams, sweep, engine)
+            *report_tokens.sweep_rows(plan.split, law, (theta, phi), likelihood, None, streams, sweep, engine)
         )
     size = model.likelihood.tally_size(observations.shape)
     (row_counts,), (counts, tally) = engine.over_rows(

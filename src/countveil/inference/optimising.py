@@ -31,7 +31,7 @@ class Optimiser(Method):
     def run(self, data: Data, model: Factorization, settings: Settings) -> Fitted:
         """Ascend, then draw."""
         assert isinstance(data, Observations)
-        check_room(settings.plan._replace(chains=1), model)
+        check_room(settings.schedule._replace(chains=1), model)
         rule = run.relative_change(self.tolerance)
         ascent = climb(data, model, self.bound(), settings, rule, self.max_iter)
         with settings.opened_engine() as engine:
@@ -73,9 +73,9 @@ def draws_from_gammas(
     Of the row factor numbered ``summed`` the sum of all rows is kept, as draws of a model with one row have it.
     """
     streams = Streams.of_chain(settings.seed, Q_CHAIN)
-    plan = settings.plan._replace(chains=1)
+    schedule = settings.schedule._replace(chains=1)
     kept = model if summed is None else model.with_rows(1)
-    draws = Draws.empty(plan, kept)
+    draws = Draws.empty(schedule, kept)
     chain, hypers = draws.of_chain(0), tuple(hyper[0] / hyper[1] for hyper in q.hypers)
     parameters = getattr(q, "parameters", ())  # of likelihoods that have any
 
@@ -88,7 +88,7 @@ def draws_from_gammas(
         total = scoring.total_rate(kept, factors, parameters, exposure)
         chain.keep(s, Point(factors, hypers, parameters), np.nan, total)
 
-    list(engine.map(draw, range(plan.draws)))
+    list(engine.map(draw, range(schedule.draws)))
     return draws
 
 

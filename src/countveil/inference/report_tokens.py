@@ -7,7 +7,6 @@ visits all cells.
 """
 
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -58,9 +57,6 @@ class Split(NamedTuple):
     blocks: list[slice]
 
 
-_splits: WeakKeyDictionary[Observations, dict[float, Split | None]] = WeakKeyDictionary()
-
-
 def split(observations: Observations, law: tuple[Any, ...]) -> Split | None:
     """How sweeps go where proposals are worth it; else None. Decided by the data and the kind of likelihood alone.
 
@@ -72,10 +68,7 @@ def split(observations: Observations, law: tuple[Any, ...]) -> Split | None:
     most = largest_ratio(law)
     if most == 0.0 or not isinstance(observations.noise.kernel, ReportKernels):
         return None
-    found = _splits.setdefault(observations, {})
-    if most not in found:
-        found[most] = make_split(observations, most)
-    return found[most]
+    return make_split(observations, most)
 
 
 def largest_ratio(law: tuple[Any, ...]) -> float:

@@ -16,6 +16,7 @@ from countveil.inference import checkpoint, scoring
 from countveil.inference.algorithm import Algorithm, Checkpoint, engine_or_threads
 from countveil.inference.diagnostics import R_HAT_NESTED
 from countveil.inference.draws import Draws, Schedule
+from countveil.inference.plan import Plan
 from countveil.inference.posterior import unsteadiness
 from countveil.inference.progress import progress_bar
 from countveil.inference.starts import Start, automatic
@@ -44,13 +45,13 @@ class Chain:
         self,
         number: int,
         seed: int,
-        observations: Observations,
+        plan: Plan,
         model: Factorization,
         draws: Draws,
         algorithm: Algorithm,
         start: Start = automatic,
     ) -> None:
-        self.number, self.observations, self.model = number, observations, model
+        self.number, self.plan, self.model = number, plan, model
         self.algorithm, self.start = algorithm, start
         self.streams = Streams.of_chain(seed, number)
         self.draws = draws.of_chain(number)
@@ -68,31 +69,31 @@ class Chain:
 
     def run(
         self,
-        plan: Schedule,
+        schedule: Schedule,
         engine: Engine,
         stop: threading.Event,
         report: Callable[[int, int, float | None], None],
         watched: bool = False,
     ) -> None:
         """Sweep to the end of the schedule, or until ``stop`` is set; each sweep leaves a snapshot."""
-        algorithm, observations, model = self.algorithm, self.observations, self.model
+        algorithm, plan, model = self.algorithm, self.plan, self.model
 
         def scored(state: Any) -> float:
             own = model.as_wide_as(state.factors)  # moves have more components for a while
-            return scoring.log_likelihood(state.factors, observations, own, engine, state.parameters)
+            return scoring.log_likelihood(state.factors, plan.data, own, engine, state.parameters, plan.split)
 
         with recorded(self.tuning) as record:
             if self.snapshot is None:
-                state = algorithm.init(observations, model, self.streams, engine, self.start)
+                state = algorithm.init(plan, model, self.streams, engine, self.start)
                 started = scored(state)
                 record.note(started=started, tuned=started)
             else:
                 state = self.snapshot.state
             kept = self.kept
-            while state.sweep < plan.sweeps and not stop.is_set():
-                state, info = algorithm.step(state, observations, model, self.streams, engine)
-                done, score = state.sweep - plan.tune, None
-                keep = done > 0 and done % plan.thin == 0
+            while state.sweep < schedule.sweeps and not stop.is_set():
+                state, info = algorithm.step(state, plan, model, self.streams, engine)
+                done, score = state.sweep - schedule.tune, None
+                keep = done > 0 and done % schedule.thin == 0
                 if keep or done == 0 or (watched and state.sweep % SCORE_EVERY == 0):
                     score = scored(state)
                 if done == 0:
@@ -107,7 +108,7 @@ class Chain:
 def sample(
     observations: Observations,
     model: Factorization,
-    plan: Schedule,
+    schedule: Schedule,
     *,
     seed: int,
     threads: int,
@@ -129,10 +130,10 @@ def sample(
         FileExistsError: the checkpoint exists, and ``saving`` does not say to resume from it.
         ValueError: the checkpoint is damaged, or belongs to other data or settings.
     """
-    draws = Draws.empty(plan, model)
-    chains = [Chain(c, seed, observations, model, draws, algorithm, start) for c in range(plan.chains)]
-    mark, earlier = prepare_checkpoint(saving, chains, draws, plan, seed)
-    rounds = (*plan.rounds[:-1], plan.chains)
+    draws, plan = Draws.empty(schedule, model), Plan(observations, model)
+    chains = [Chain(c, seed, plan, model, draws, algorithm, start) for c in range(schedule.chains)]
+    mark, earlier = prepare_checkpoint(saving, chains, draws, schedule, seed)
+    rounds = (*schedule.rounds[:-1], schedule.chains)
     side_by_side = min(int(np.diff(rounds, prepend=0).max()), threads)
     stop = threading.Event()
     started, saver = time.perf_counter() - earlier, checkpoint.Saver()
@@ -145,7 +146,7 @@ def sample(
         tasks: list[TaskID] = []
 
         def report(number: int, sweep: int, score: float | None) -> None:
-            stage = f"chain {number + 1} {'drawing' if sweep > plan.tune else 'tuning'}"
+            stage = f"chain {number + 1} {'drawing' if sweep > schedule.tune else 'tuning'}"
             bar.update(tasks[number], completed=sweep, description=stage)
             if score is not None:
                 bar.update(tasks[number], score=f"log-likelihood {score:.6g}")
@@ -160,14 +161,14 @@ def sample(
                 begun = len(tasks)
                 for chain in chains[begun:n]:
                     tasks.append(
-                        bar.add_task(f"chain {chain.number + 1} starting", total=plan.sweeps, score="")
+                        bar.add_task(f"chain {chain.number + 1} starting", total=schedule.sweeps, score="")
                     )
                 futures = [
-                    pool.submit(chain.run, plan, blocks_engine, stop, report, not bar.disable)
+                    pool.submit(chain.run, schedule, blocks_engine, stop, report, not bar.disable)
                     for chain in chains[begun:n]
                 ]
                 interrupted = wait_for(futures, stop, save, saving.every_seconds if saving else None)
-                if interrupted or n == plan.chains:
+                if interrupted or n == schedule.chains:
                     break
                 try:
                     apart = unsteadiness(draws.first(n), observations, model)
@@ -186,7 +187,7 @@ def sample(
 
 
 def prepare_checkpoint(
-    saving: Checkpoint | None, chains: list[Chain], draws: Draws, plan: Schedule, seed: int
+    saving: Checkpoint | None, chains: list[Chain], draws: Draws, schedule: Schedule, seed: int
 ) -> tuple[str, float]:
     """Load a checkpoint into the chains, if there is one; (the run's fingerprint, the seconds that it took before)."""
     if saving is None:
@@ -194,9 +195,9 @@ def prepare_checkpoint(
     first = chains[0]
     settings = {
         "algorithm": name_of(first.algorithm), "start": named_start(first.start), "model": model_facts(first.model),
-        "noise": first.observations.noise.mechanism, "plan": plan, "seed": seed,
+        "noise": first.plan.data.noise.mechanism, "plan": schedule, "seed": seed,
     }  # fmt: skip
-    mark = checkpoint.fingerprint(first.observations, settings)
+    mark = checkpoint.fingerprint(first.plan.data, settings)
     saving.check_free()
     if saving.path.exists():
         snapshots, seconds = checkpoint.read(saving.path, mark, seed, draws.arrays)
@@ -280,7 +281,7 @@ def ascend(
 ) -> Ascent:
     """Iterate until ``stop_rule(state, objectives)`` or ``max_iter``; Ctrl-C ends with the state so far."""
     started = time.perf_counter()
-    streams = Streams.of_chain(seed, 0)
+    plan, streams = Plan(observations, model), Streams.of_chain(seed, 0)
     objectives: list[float] = []
     converged = interrupted = False
     with (
@@ -289,10 +290,10 @@ def ascend(
         engine_or_threads(engine, threads) as blocks_engine,
     ):
         task = bar.add_task("starting", total=max_iter, score="")
-        state = algorithm.init(observations, model, streams, blocks_engine, start)
+        state = algorithm.init(plan, model, streams, blocks_engine, start)
         try:
             while len(objectives) < max_iter and not converged:
-                state, info = algorithm.step(state, observations, model, streams, blocks_engine)
+                state, info = algorithm.step(state, plan, model, streams, blocks_engine)
                 objectives.append(info.objective)
                 bar.update(task, advance=1, description="iterating", score=f"objective {info.objective:.6g}")
                 converged = stop_rule(state, objectives)

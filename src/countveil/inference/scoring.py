@@ -37,13 +37,16 @@ def log_likelihood(
     model: Factorization,
     engine: Engine,
     parameters: Parameters = (),
+    split: report_tokens.Split | None = None,
 ) -> float:
-    """log P(max(reports, 0) | factors), with the true counts summed out and masked cells left out."""
+    """log P(max(reports, 0) | factors), with the true counts summed out and masked cells left out.
+
+    Cells that a plan's split proposes are scored by tables.
+    """
     theta, phi = model.matrices(factors)
     law = observations.law(model.likelihood, parameters)
-    parted = report_tokens.split(observations, law)
-    if parted is not None and report_tokens.one_law(law):
-        return report_tokens.log_likelihood(parted, law, theta, phi, engine)
+    if split is not None and report_tokens.one_law(law):
+        return report_tokens.log_likelihood(split, law, theta, phi, engine)
     _, (total,) = engine.over_rows(score_block, observations, (law, phi, phi.sum(axis=0)), (theta,))
     return float(total[0])
 

@@ -272,7 +272,7 @@ def learn_rows(
     """One pass over the rows per generator of ``turns``; the rows represent ``total_rows`` rows."""
     summed = check_summarised(model) if method.keep == "summary" else None
     advice = " or method=cv.SVI(keep='summary')" if summed is None else ""
-    check_room(settings.plan._replace(chains=1), model if summed is None else model.with_rows(1), advice)
+    check_room(settings.schedule._replace(chains=1), model if summed is None else model.with_rows(1), advice)
     expectation, n_rows = method.expectation, data.shape[0]
     bounds: list[float] = []
     interrupted = False

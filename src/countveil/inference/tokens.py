@@ -6,7 +6,6 @@ collapsed sweep sums out, so a chain needs up to about 1 + 2 alpha times as many
 """
 
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -31,10 +30,6 @@ ENTRIES_PER_TOKEN = 25  # stored entries that are listed at the cost of one toke
 MAX_PROPOSALS_PER_REPORT = 2.0  # positive ones: about where both kinds of sweep are equally fast
 
 
-_pays: WeakKeyDictionary[Observations, bool] = WeakKeyDictionary()
-_blocks: WeakKeyDictionary[Observations, list[slice]] = WeakKeyDictionary()
-
-
 def pays(observations: Observations, law: tuple[Any, ...]) -> bool:
     """Whether sweeps by tokens are worth it, decided by the data alone: a choice by the state would bias the chain.
 
@@ -46,9 +41,7 @@ def pays(observations: Observations, law: tuple[Any, ...]) -> bool:
     """
     if not (isinstance(law, TwoSidedGeometricPoisson) or comes_in_bursts(law, observations)):
         return False
-    if observations not in _pays:
-        _pays[observations] = _estimate(observations)
-    return _pays[observations]
+    return _estimate(observations)
 
 
 def comes_in_bursts(law: tuple[Any, ...], observations: Observations) -> bool:
@@ -71,12 +64,10 @@ def _estimate(observations: Observations) -> bool:
 
 def blocks_of(observations: Observations) -> list[slice]:
     """Runs of rows of about equal work, decided by the data alone, since a few rows may hold most tokens."""
-    if observations not in _blocks:
-        n_rows, n_columns = observations.shape
-        many = n_rows >= MIN_BLOCKS * ROWS_PER_BLOCK
-        n_blocks = len(row_blocks(n_rows, ROWS_PER_BLOCK if many else None, n_columns))
-        _blocks[observations] = cut(work_of_rows(observations), n_blocks)
-    return _blocks[observations]
+    n_rows, n_columns = observations.shape
+    many = n_rows >= MIN_BLOCKS * ROWS_PER_BLOCK
+    n_blocks = len(row_blocks(n_rows, ROWS_PER_BLOCK if many else None, n_columns))
+    return cut(work_of_rows(observations), n_blocks)
 
 
 def work_of_rows(observations: Observations) -> np.ndarray:
@@ -97,6 +88,7 @@ def cut(work: np.ndarray, n_blocks: int) -> list[slice]:
 
 def sweep_rows(
     observations: Observations,
+    blocks: list[slice],
     theta: np.ndarray,
     phi: np.ndarray,
     prior: tuple[np.ndarray, np.ndarray],
@@ -110,7 +102,7 @@ def sweep_rows(
         observations,
         (phi, streams, sweep),
         (theta, *prior),
-        blocks_of(observations),
+        blocks,
         with_tables,
     )
     return new, row_counts, counts, np.tile(total, (len(phi), 1))

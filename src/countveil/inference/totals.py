@@ -8,7 +8,6 @@ single possible count. Totals are met by every state.
 
 from copy import copy
 from typing import Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -42,21 +41,12 @@ class OpenCells(NamedTuple):
     left: np.ndarray  # (G,) what they add up to
     blocks: list[slice]  # runs of totals
     kernel: ReportKernels  # with a last code for cells without a report
+    exposure: np.ndarray  # known factors of the rates
     overlap: Overlap | None = None  # where totals are noisy or overlap; cells are in no order then
 
 
-_open: WeakKeyDictionary[Observations, OpenCells] = WeakKeyDictionary()
-
-
 def open_cells(observations: Observations) -> OpenCells:
-    """The open cells of observations with totals, found once."""
-    if observations not in _open:
-        _open[observations] = find_open_cells(observations)
-    return _open[observations]
-
-
-def find_open_cells(observations: Observations) -> OpenCells:
-    """The open cells; masked ones have the code of a cell without a report."""
+    """The open cells of observations with totals; masked ones have the code of a cell without a report."""
     o, totals = observations, observations.totals
     assert totals is not None
     assert isinstance(o.noise.kernel, ReportKernels)
@@ -75,9 +65,9 @@ def find_open_cells(observations: Observations) -> OpenCells:
     entry = entry[np.argsort(group[entry], kind="stable")]
     start = np.searchsorted(group[entry], np.arange(left.size + 1))
     blocks = tokens.cut(np.diff(start) + 1, max(1, entry.size // CELLS_PER_BLOCK)) if left.size else []
-    return OpenCells(
-        entry, row[entry], o.columns[entry].astype(np.int64), code[entry], start, left, blocks, kernel
-    )
+    where = row[entry], o.columns[entry].astype(np.int64)
+    exposure = np.broadcast_to(o.exposure_of(*where), entry.shape)
+    return OpenCells(entry, *where, code[entry], start, left, blocks, kernel, exposure)
 
 
 def cells_of_families(
@@ -91,21 +81,16 @@ def cells_of_families(
     groups, code = [group[within] for group in groups], code[within]
     is_open = kernel.whole_cj[code, LEAST] < kernel.whole_cj[code, MOST]
     overlap, entry = overlap_of(totals, groups, is_open, kernel, code), within[is_open]
-    none = np.empty(0, dtype=np.int64)
-    return OpenCells(
-        entry, row[entry], o.columns[entry].astype(np.int64), code[is_open], none, none, [], kernel, overlap
-    )
+    none, where = np.empty(0, dtype=np.int64), (row[entry], o.columns[entry].astype(np.int64))
+    exposure = np.broadcast_to(o.exposure_of(*where), entry.shape)
+    return OpenCells(entry, *where, code[is_open], none, none, [], kernel, exposure, overlap)
 
 
 def begin(
-    observations: Observations, law: tuple[Any, ...], matrices: Matrices, streams: Streams, sweep: int = 0
+    cells: OpenCells, law: tuple[Any, ...], matrices: Matrices, streams: Streams, sweep: int = 0
 ) -> np.ndarray:
     """(n,) counts of the open cells that meet all totals: draws given reports alone, moved until they do."""
-    cells = open_cells(observations)
-    counts, rates = (
-        np.empty(cells.entry.size, dtype=np.int64),
-        rates_of(cells, slice(None), matrices, observations),
-    )
+    counts, rates = np.empty(cells.entry.size, dtype=np.int64), rates_of(cells, slice(None), matrices)
     rng = streams.generator(sweep, TOTALS)
     own = cells.row, cells.column, cells.code
     kernels.draw_without_totals(cells.kernel, counts_of(law), own, rates, rng, counts)
@@ -117,7 +102,7 @@ def begin(
 
 def redrawn(
     counts: np.ndarray,
-    observations: Observations,
+    cells: OpenCells,
     law: tuple[Any, ...],
     matrices: Matrices,
     streams: Streams,
@@ -125,15 +110,10 @@ def redrawn(
     engine: Engine,
 ) -> np.ndarray:
     """The counts after a sweep of moves by pairs; every block of totals has a stream of its own."""
-    cells, new, likelihood = open_cells(observations), counts.copy(), counts_of(law)
+    new, likelihood = counts.copy(), counts_of(law)
     if cells.overlap is not None:
-        sweep_all(
-            cells,
-            likelihood,
-            rates_of(cells, slice(None), matrices, observations),
-            streams.generator(sweep, TOTALS),
-            new,
-        )
+        rates = rates_of(cells, slice(None), matrices)
+        sweep_all(cells, likelihood, rates, streams.generator(sweep, TOTALS), new)
         return new
 
     def sweep_block(number: int, groups: slice) -> None:
@@ -141,7 +121,7 @@ def redrawn(
         own = cells.row[part], cells.column[part], cells.code[part]
         start = cells.start[groups.start : groups.stop + 1] - part.start
         rng = streams.generator(sweep, TOTALS, number)
-        rates = rates_of(cells, part, matrices, observations)
+        rates = rates_of(cells, part, matrices)
         kernels.sweep_totals(cells.kernel, likelihood, own, rates, start, rng, new[part])
 
     list(engine.map(sweep_block, range(len(cells.blocks)), cells.blocks))
@@ -161,40 +141,37 @@ def sweep_all(
 
 def meet(
     counts: np.ndarray,
-    observations: Observations,
+    cells: OpenCells,
     law: tuple[Any, ...],
     matrices: Matrices,
     rng: np.random.Generator,
     sweeps: int,
 ) -> None:
     """Move the open cells' counts among those of all cells (D, V), in place: to meet all totals, then for sweeps."""
-    cells, likelihood = open_cells(observations), counts_of(law)
-    own, found = (cells.row, cells.column, cells.code), given(observations, counts)
+    likelihood, rates = counts_of(law), rates_of(cells, slice(None), matrices)
+    own, found = (cells.row, cells.column, cells.code), given(cells, counts)
     if cells.overlap is not None:
         found = moved_within(cells.overlap, cells.kernel, cells.code, found)
-        rates = rates_of(cells, slice(None), matrices, observations)
         for _ in range(sweeps):
             sweep_all(cells, likelihood, rates, rng, found)
         counts[cells.row, cells.column] = found
         return
     kernels.meet_totals(cells.kernel, cells.code, cells.start, cells.left, found)
-    rates = rates_of(cells, slice(None), matrices, observations)
     for _ in range(sweeps):
         kernels.sweep_totals(cells.kernel, likelihood, own, rates, cells.start, rng, found)
     counts[cells.row, cells.column] = found
 
 
-def rates_of(cells: OpenCells, part: slice, matrices: Matrices, observations: Observations) -> np.ndarray:
+def rates_of(cells: OpenCells, part: slice, matrices: Matrices) -> np.ndarray:
     """The rates of some of the open cells, times their exposures if there are any by cell."""
     theta, phi = map(np.ascontiguousarray, matrices)
     rates = np.empty(cells.entry[part].size)
     kernels.fill_rates(theta, phi, cells.row[part], cells.column[part], rates)
-    return rates * observations.exposure_of(cells.row[part], cells.column[part])
+    return rates * cells.exposure[part]
 
 
-def with_counts(observations: Observations, counts: np.ndarray) -> Observations:
+def with_counts(observations: Observations, cells: OpenCells, counts: np.ndarray) -> Observations:
     """The observations as if each open cell's report were its count."""
-    cells = open_cells(observations)
     value, place = np.unique(counts, return_inverse=True)
     kernel = with_codes(cells.kernel, value, value)
     known, noise = copy(observations), copy(observations.noise)
@@ -204,7 +181,6 @@ def with_counts(observations: Observations, counts: np.ndarray) -> Observations:
     return known
 
 
-def given(observations: Observations, counts: np.ndarray) -> np.ndarray:
+def given(cells: OpenCells, counts: np.ndarray) -> np.ndarray:
     """(n,) the counts of the open cells among those of all cells (D, V)."""
-    cells = open_cells(observations)
     return counts[cells.row, cells.column].astype(np.int64)

@@ -8,6 +8,7 @@ from countveil.inference.algorithm import Checkpoint
 from countveil.inference.draws import Schedule
 from countveil.inference.em import refined
 from countveil.inference.moves import SWEEPS, Moving, movable
+from countveil.inference.plan import Plan
 from countveil.inference.starts import alternating, automatic, least_squares
 from countveil.inference.streams import Streams
 from countveil.laws.counts import NegativeBinomial
@@ -27,8 +28,9 @@ STREAMS = Streams.of_chain(1, 0)
 
 
 def sweeps(algorithm, state, observations, model, n, engine=SERIAL):
+    plan = Plan(observations, model)
     for _ in range(n):
-        state, _ = algorithm.step(state, observations, model, STREAMS, engine)
+        state, _ = algorithm.step(state, plan, model, STREAMS, engine)
     return state
 
 
@@ -36,9 +38,10 @@ def sweeps(algorithm, state, observations, model, n, engine=SERIAL):
 def test_a_move_has_more_components_until_it_ends(algorithm):
     observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
     moving = Moving(algorithm, 2)
-    state, sizes = moving.init(observations, model, STREAMS, SERIAL), []
+    plan = Plan(observations, model)
+    state, sizes = moving.init(plan, model, STREAMS, SERIAL), []
     for _ in range(2 * SWEEPS + 2):
-        state, _ = moving.step(state, observations, model, STREAMS, SERIAL)
+        state, _ = moving.step(state, plan, model, STREAMS, SERIAL)
         sizes.append(state.factors[1].shape[1])
         assert [hypers.shape[1] for hypers in state.hypers] == [sizes[-1]] * 2
     move = [4] * (SWEEPS - 1) + [3]
@@ -66,14 +69,15 @@ def test_a_start_before_moves_has_more_components_and_fewer_iterations_if_few_ce
         return real(*arguments)
 
     monkeypatch.setattr(alternating, "fit_reports", fit_reports)
-    begun = Moving(gibbs, 1).init(observations, model, STREAMS, SERIAL, start)
+    plan = Plan(observations, model)
+    begun = Moving(gibbs, 1).init(plan, model, STREAMS, SERIAL, start)
     assert found == asked
     n_begun = 3 if start is refined else 4
     assert [factor.shape for factor in begun.factors] == [(40, n_begun), (30, n_begun)]
     assert [hypers.shape[1] for hypers in begun.hypers] == [n_begun] * 2
     assert all(factor.min() > 0.0 for factor in begun.factors)
     found.clear()
-    gibbs.init(observations, model, STREAMS, SERIAL, start)
+    gibbs.init(plan, model, STREAMS, SERIAL, start)
     assert found == [(6, 20), (3, 20)]
 
 
@@ -86,13 +90,14 @@ def test_a_chain_begins_with_half_more_components_as_far_as_data_allow(k, shape,
 
 def test_the_components_of_a_start_are_merged_in_two_moves():
     observations, model = planted(40, 30, 12, 0.5, seed=1)[2], small_model((40, 30), 12, learned=True)
+    plan = Plan(observations, model)
     for n_moves, expected in ((1, [18, 12]), (2, [18, 14, 12]), (3, [18, 14, 12, 12])):
         moving = Moving(gibbs, n_moves)
-        state, sizes = moving.init(observations, model, STREAMS, SERIAL), []
+        state, sizes = moving.init(plan, model, STREAMS, SERIAL), []
         for sweep in range(n_moves * SWEEPS + 1):
             if sweep % SWEEPS == 0:
                 sizes.append(state.factors[1].shape[1])
-            state, _ = moving.step(state, observations, model, STREAMS, SERIAL)
+            state, _ = moving.step(state, plan, model, STREAMS, SERIAL)
         assert sizes == expected
 
 
@@ -105,8 +110,9 @@ def test_the_first_move_splits_only_where_the_start_has_no_more_components(monke
         return real(*arguments)
 
     monkeypatch.setattr(moves, "split", split)
+    plan = Plan(observations, model)
     for start, expected in ((automatic, [1]), (refined, [0, 1])):
-        begun = Moving(gibbs, 2).init(observations, model, STREAMS, SERIAL, start)
+        begun = Moving(gibbs, 2).init(plan, model, STREAMS, SERIAL, start)
         sweeps(Moving(gibbs, 2), begun, observations, model, 2 * SWEEPS)
         assert numbers == expected
         numbers.clear()
@@ -115,7 +121,9 @@ def test_the_first_move_splits_only_where_the_start_has_no_more_components(monke
 def test_sweeps_after_the_moves_are_the_sampler_s_own():
     observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
     moving = Moving(gibbs, 1)
-    state = sweeps(moving, moving.init(observations, model, STREAMS, SERIAL), observations, model, SWEEPS)
+    state = sweeps(
+        moving, moving.init(Plan(observations, model), model, STREAMS, SERIAL), observations, model, SWEEPS
+    )
     assert_same_bits(
         sweeps(moving, state, observations, model, 3), sweeps(gibbs, state, observations, model, 3)
     )
@@ -177,10 +185,11 @@ def test_moves_keep_topics_that_are_there():
 def test_the_number_of_threads_changes_no_bit():
     observations, model = planted(300, 30, 3, 0.5, seed=2)[2], small_model((300, 30), 3, learned=True)
     found = []
+    plan = Plan(observations, model)
     for threads in (1, 3):
         with ThreadEngine(threads) as engine:
             moving = Moving(gibbs, 1)
-            begun = moving.init(observations, model, STREAMS, engine)
+            begun = moving.init(plan, model, STREAMS, engine)
             found.append(sweeps(moving, begun, observations, model, SWEEPS + 1, engine))
     assert_same_bits(*found)
 
@@ -260,7 +269,7 @@ def test_models_that_moves_know():
 def test_a_prior_that_draws_its_factor_itself_moves_too():
     observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
     coupled = with_priors(model, lambda prior: DrawsItself(*prior))
-    state = Moving(gibbs, 1).init(observations, coupled, STREAMS, SERIAL)
+    state = Moving(gibbs, 1).init(Plan(observations, coupled), coupled, STREAMS, SERIAL)
     state = sweeps(Moving(gibbs, 1), state, observations, coupled, SWEEPS)
     assert [factor.shape for factor in state.factors] == [(40, 3), (30, 3)]
 
@@ -282,14 +291,15 @@ def test_moves_go_without_seeds_and_topics_are_brought_to_them_afterwards():
         factors=(model.factors[0], model.factors[1]._replace(prior=LearnedShapePrior(1.0, None)))
     )
     moving = Moving(gibbs, 1)
-    one, other = (moving.init(observations, each, STREAMS, SERIAL) for each in (seeded, bare))
+    one, other = (moving.init(Plan(observations, each), each, STREAMS, SERIAL) for each in (seeded, bare))
     one, other = (
         sweeps(moving, state, observations, each, SWEEPS - 1)
         for state, each in ((one, seeded), (other, bare))
     )
     assert_same_bits(one.factors, other.factors)
+    plan = Plan(observations, seeded)
     for _ in range(30):
-        one, _ = moving.step(one, observations, seeded, STREAMS, SERIAL)
+        one, _ = moving.step(one, plan, seeded, STREAMS, SERIAL)
         shares = one.factors[1] / one.factors[1].sum(axis=0)
         for k, topic in enumerate((2, 0)):
             close = [np.minimum(shares[:, k], own).sum() for own in topics]

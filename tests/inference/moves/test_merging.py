@@ -21,10 +21,11 @@ from countveil.inference.moves.merging import (
     put_together,
     roots_of,
 )
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.laws.counts import NegativeBinomial
 from countveil.laws.counts.laws import law_of
-from tests.joint import FALSE_ALARM, LAW, SERIAL, planted
+from tests.joint import FALSE_ALARM, LAW, SERIAL, planted, small_model
 
 SHAPES = 0.3, 0.7
 
@@ -74,7 +75,7 @@ def test_what_is_known_of_pairs_is_what_would_be_found_anew(n_left):
         pairs = likeliest(left, shared)
         best = int(np.argmax(gains(left, own, shared, *pairs, SHAPES)))
         i, j = int(pairs[0][best]), int(pairs[1][best])
-        left, groups[i] = left.parts.merge(i, j), groups[i] + groups[j]
+        left, groups[i] = left.merge(i, j), groups[i] + groups[j]
         del groups[j]
     assert merge(counts, n_left, SHAPES) == groups
 
@@ -129,7 +130,8 @@ def test_means_of_draws_are_the_expected_counts(monkeypatch):
     rng = np.random.default_rng(2)
     theta, phi = rng.gamma(1.0, 1.0, (40, 3)), rng.gamma(1.0, 1.0, (30, 3))
     monkeypatch.setattr(merging, "DRAWS", 400)
-    found = merging.drawn_counts(observations, LAW, theta, phi, 0, STREAMS, 10, SERIAL)
+    plan = Plan(observations, small_model(observations.shape))
+    found = merging.drawn_counts(plan, LAW, theta, phi, 0, STREAMS, 10, SERIAL)
     row_ratio, ratio, _ = expect_counts(observations, LAW, theta, phi, SERIAL)
     absent = np.ones((40, 30))
     for d in range(40):
@@ -147,7 +149,8 @@ def test_bursts_are_drawn_by_their_own_sweeps(monkeypatch):
     rng = np.random.default_rng(3)
     theta, phi = rng.gamma(1.0, 1.0, (40, 3)), rng.gamma(1.0, 1.0, (30, 3))
     size = likelihood.tally_size((40, 30))
-    found = merging.drawn_counts(observations, law, theta, phi, size, STREAMS, 10, SERIAL)
+    plan = Plan(observations, small_model((40, 30))._replace(likelihood=likelihood))
+    found = merging.drawn_counts(plan, law, theta, phi, size, STREAMS, 10, SERIAL)
     assert [counts.shape for counts in found] == [(3, 40), (3, 30)]
     np.testing.assert_allclose(found.rows.sum(axis=1), found.columns.sum(axis=1))
 
@@ -155,9 +158,10 @@ def test_bursts_are_drawn_by_their_own_sweeps(monkeypatch):
 def test_draws_are_those_of_no_sweep_and_the_same_for_every_number_of_threads():
     observations = planted(300, 30, 3, 0.5, seed=1, tokens=60.0)[2]
     theta, phi = np.ones((300, 3)), np.ones((30, 3))
-    found = merging.drawn_counts(observations, LAW, theta, phi, 0, STREAMS, 10, SERIAL)
+    plan = Plan(observations, small_model(observations.shape))
+    found = merging.drawn_counts(plan, LAW, theta, phi, 0, STREAMS, 10, SERIAL)
     with ThreadEngine(2) as engine:
-        again = merging.drawn_counts(observations, LAW, theta, phi, 0, STREAMS, 10, engine)
+        again = merging.drawn_counts(plan, LAW, theta, phi, 0, STREAMS, 10, engine)
     np.testing.assert_array_equal(found.rows, again.rows)
-    later = merging.drawn_counts(observations, LAW, theta, phi, 0, STREAMS, 20, SERIAL)
+    later = merging.drawn_counts(plan, LAW, theta, phi, 0, STREAMS, 20, SERIAL)
     assert (later.rows != found.rows).any()

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from countveil.inference import augmented_gibbs, bessel_cavi, cavi, em, gibbs, starts, svi
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
 from tests.joint import SERIAL, assert_same_bits, draw_reports
@@ -49,9 +50,9 @@ def test_a_start_that_is_not_finite_is_refused_before_anything_goes_on(algorithm
         factors[1].flat[2] = np.nan
         return tuple(factors)
 
-    more = {"total_rows": 6} if algorithm is svi else {}
+    given, more = (observations, {"total_rows": 6}) if algorithm is svi else (Plan(observations, model), {})
     with pytest.raises(FloatingPointError, match="start must give finite factors, got vk by 'broken'"):
-        algorithm.init(observations, model, Streams.of_chain(1, 0), SERIAL, start=broken, **more)
+        algorithm.init(given, model, Streams.of_chain(1, 0), SERIAL, start=broken, **more)
 
 
 def test_models_without_a_shared_factor_have_no_spectrum():

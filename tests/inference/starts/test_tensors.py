@@ -142,9 +142,9 @@ def test_components_that_can_be_merged_are_twice_as_many_at_first(monkeypatch):
         ran.append((model.n_components, iterations))
         return improve(observations, model, factors, iterations, engine)
 
-    def maximised(observations, model, *others):
+    def maximised(plan, model, *others):
         ran.append((model.n_components, "likelier"))
-        return maximise(observations, model, *others)
+        return maximise(plan, model, *others)
 
     monkeypatch.setattr(tensors, "improve", improved)
     monkeypatch.setattr(tensors, "maximise", maximised)

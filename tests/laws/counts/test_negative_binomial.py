@@ -11,7 +11,8 @@ from scipy.special import betaln, digamma, expit, logit, logsumexp
 import countveil as cv
 from countveil.inference import dispersion as moves
 from countveil.inference import gibbs, totals
-from countveil.inference.factors import column_exposures, links_between, row_exposures
+from countveil.inference.factors import column_exposures, make_links, row_exposures
+from countveil.inference.plan import Plan
 from countveil.inference.scoring import log_likelihood, report_scores
 from countveil.inference.streams import Streams
 from countveil.kernels.general import likelihood_at
@@ -176,7 +177,7 @@ def test_links_between_actors_have_the_exposures_of_their_cells(dispersion, leve
     p = np.full((4, 4), dispersion) if not own else own[0][:, None] if dispersion == "row" else own[0]
     p = np.broadcast_to(p, (4, 4))
     exposure = np.where(reports > 0, 1.0, np.log1p(-p * (1 - level) / (1 - p * level)) / np.log1p(-p))
-    links = links_between(data, law, 1)
+    links = make_links(data, law, 1)
     np.testing.assert_allclose(links.loops[:, 0], np.diag(exposure), rtol=1e-10)
     shape, rate = np.ones((4, 2)), np.full((4, 2), 0.5)
     found, counts, rates = theta.copy(), np.ones((4, 2)), rate.copy()
@@ -288,8 +289,8 @@ def joint_scores(likelihood, kind, read, sweeps=1000, seed=7, masked=True, batch
         counts = np.minimum(likelihood.sample(exposure * (theta @ phi.T), rng, own), 10**6)
         data = read(counts, mask, rng)
         if data.totals is not None:
-            state = state._replace(counts=totals.given(data, counts))
-        state, _ = gibbs.step(state, data, model, streams, SERIAL)
+            state = state._replace(counts=totals.given(totals.open_cells(data), counts))
+        state, _ = gibbs.step(state, Plan(data, model), model, streams, SERIAL)
         first, last = state.factors[0], state.factors[-1]
         values = [first.mean(), np.log(first).mean(), last.mean(), np.log(last).mean()]
         p = state.parameters[0] if state.parameters else np.array([0.5])

@@ -19,11 +19,12 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine
-from countveil.inference import scoring, tokens, tuning
+from countveil.inference import scoring, tuning
 from countveil.inference.algorithm import Algorithm
 from countveil.inference.ascent import expect_counts
 from countveil.inference.moves.merging import Counts, drawn_counts, merge, put_together
 from countveil.inference.moves.splitting import split
+from countveil.inference.plan import Plan
 from countveil.inference.starts import Start, automatic, before_moves, least_squares, rotated
 from countveil.inference.starts.alternating import balanced
 from countveil.inference.starts.given import brought_to_seeds, without_seeds
@@ -59,9 +60,9 @@ def has_one_law(prior: Prior) -> bool:
     return isinstance(prior, GammaPrior) and np.size(prior.shape) == np.size(prior.rate) == 1
 
 
-def only_merges(observations: Observations, law: tuple[Any, ...]) -> bool:
+def only_merges(plan: Plan) -> bool:
     """Whether moves have no splits, since sweeps go by tokens and very many reports are stored."""
-    return observations.reports.size > MOST_VISITED and tokens.pays(observations, law)
+    return plan.data.reports.size > MOST_VISITED and plan.by_tokens
 
 
 class Moving:
@@ -78,7 +79,7 @@ class Moving:
 
     def init(
         self,
-        observations: Observations,
+        plan: Plan,
         model: Factorization,
         streams: Streams,
         engine: Engine,
@@ -88,37 +89,36 @@ class Moving:
         if self.moves:
             model = without_seeds(model)
         if self.moves and start in (automatic, least_squares):
-            law = observations.law(model.likelihood, model.initial_parameters())
-            model = model.with_components(n_begun(model, observations.shape))
-            start = rotated if only_merges(observations, law) else before_moves
+            model = model.with_components(n_begun(model, plan.data.shape))
+            start = rotated if only_merges(plan) else before_moves
         record = tuning.record()
         if record is not None:
             record.note(components=model.n_components)
-        return self.algorithm.init(observations, model, streams, engine, start)
+        return self.algorithm.init(plan, model, streams, engine, start)
 
     def step(
-        self, state: Any, observations: Observations, model: Factorization, streams: Streams, engine: Engine
+        self, state: Any, plan: Plan, model: Factorization, streams: Streams, engine: Engine
     ) -> tuple[Any, Any]:
         """One sweep, after a split where a move begins, and before the merging where it ends."""
         if state.sweep >= self.moves * SWEEPS:
-            return self.algorithm.step(state, observations, model, streams, engine)
+            return self.algorithm.step(state, plan, model, streams, engine)
         seeded, model = model, without_seeds(model)
         wide = model.as_wide_as(state.factors)
         if wide.n_components == model.n_components:
-            state = widened(state, observations, model, streams, engine)
+            state = widened(state, plan.data, model, streams, engine)
             wide = model.as_wide_as(state.factors)
-        state, info = self.algorithm.step(state, observations, wide, streams, engine)
+        state, info = self.algorithm.step(state, plan, wide, streams, engine)
         if state.sweep % SWEEPS == 0:
             last = state.sweep == self.moves * SWEEPS
             target = model if last else model.with_components(n_left(model, wide))
-            state = narrowed(state, observations, target, wide, streams, engine)
+            state = narrowed(state, plan, target, wide, streams, engine)
             if last:
                 state = state._replace(factors=brought_to_seeds(seeded, state.factors))
-            note(state, wide.n_components, observations, target, engine)
+            note(state, wide.n_components, plan, target, engine)
         return state, info
 
 
-def note(state: Any, before: int, observations: Observations, model: Factorization, engine: Engine) -> None:
+def note(state: Any, before: int, plan: Plan, model: Factorization, engine: Engine) -> None:
     """Add the move that has just ended to the chain's record, if there is one.
 
     Without its log-likelihood where moves only merge: it would visit all stored reports, at the cost of ten sweeps.
@@ -127,8 +127,8 @@ def note(state: Any, before: int, observations: Observations, model: Factorizati
     if record is None:
         return
     score = np.nan
-    if not only_merges(observations, observations.law(model.likelihood, state.parameters)):
-        score = scoring.log_likelihood(state.factors, observations, model, engine, state.parameters)
+    if not only_merges(plan):
+        score = scoring.log_likelihood(state.factors, plan.data, model, engine, state.parameters, plan.split)
     record.note_move(tuning.Move(state.sweep, before, model.n_components, score))
 
 
@@ -171,20 +171,20 @@ def widened(
 
 def narrowed(
     state: Any,
-    observations: Observations,
+    plan: Plan,
     model: Factorization,
     wide: Factorization,
     streams: Streams,
     engine: Engine,
 ) -> Any:
     """The state with pairs of components merged until there are as many as in the model."""
-    law = observations.law(model.likelihood, state.parameters)
+    law = plan.data.law(model.likelihood, state.parameters)
     theta, phi = wide.matrices(state.factors)
-    if only_merges(observations, law):
-        size = model.likelihood.tally_size(observations.shape)
-        counts = drawn_counts(observations, law, theta, phi, size, streams, state.sweep, engine)
+    if only_merges(plan):
+        size = model.likelihood.tally_size(plan.data.shape)
+        counts = drawn_counts(plan, law, theta, phi, size, streams, state.sweep, engine)
     else:
-        row_ratio, ratio, _ = expect_counts(observations, law, theta, phi, engine)
+        row_ratio, ratio, _ = expect_counts(plan.data, law, theta, phi, engine)
         counts = Counts((theta * row_ratio).T, (phi * ratio).T)
     hypers = model.initial_hypers()
     groups = merge(counts, model.n_components, shapes_of(model, hypers))

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine
 from countveil.inference import burst_tokens, tokens
+from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 
@@ -142,7 +142,7 @@ FIRST = 1 << 40  # their number among the sweeps, far beyond all others
 
 
 def drawn_counts(
-    observations: Observations,
+    plan: Plan,
     law: tuple[Any, ...],
     theta: np.ndarray,
     phi: np.ndarray,
@@ -152,15 +152,14 @@ def drawn_counts(
     engine: Engine,
 ) -> Counts:
     """Means of a few draws of the counts (of bursts, where counts come in bursts) given theta (D, K) and phi (V, K)."""
-    ones, found = np.ones_like(theta), []
+    observations, blocks, ones, found = plan.data, plan.blocks, np.ones_like(theta), []
     for number in range(FIRST + sweep * DRAWS, FIRST + (sweep + 1) * DRAWS):
         if isinstance(law, TwoSidedGeometricPoisson):
-            drawn = tokens.sweep_rows(observations, theta, phi, (ones, ones), streams, number, engine)
+            drawn = tokens.sweep_rows(observations, blocks, theta, phi, (ones, ones), streams, number, engine)
             found.append(drawn[1:3])
         else:
-            bursts = burst_tokens.sweep_rows(
-                observations, law, theta, phi, (ones, ones), tally_size, streams, number, engine
-            )
+            own, above = (theta, phi, (ones, ones), tally_size), plan.reports_above
+            bursts = burst_tokens.sweep_rows(observations, blocks, above, law, *own, streams, number, engine)
             found.append(bursts[1:3])
     rows, columns = (np.mean(each, axis=0) for each in zip(*found, strict=True))
     return Counts(np.ascontiguousarray(rows.T), np.ascontiguousarray(columns.T))

@@ -9,6 +9,7 @@ from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Engine
 from countveil.engines.threads import one_blas_thread
 from countveil.inference.ascent import maximise
+from countveil.inference.plan import Plan
 from countveil.inference.starts.multiplicative import floored, random_factors
 from countveil.laws.counts import POISSON
 from countveil.models.factorization import Factorization
@@ -22,17 +23,17 @@ def exposed_start(
     observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
 ) -> Arrays:
     """Positive factors whose rates are expected counts for one unit of exposure."""
-    law, best, most = observations.law(POISSON), None, -np.inf
+    plan, law, best, most = Plan(observations, model), observations.law(POISSON), None, -np.inf
     with one_blas_thread():
         for _ in range(BEGINNINGS):
             factors = begun(observations, model, rng, engine)
             for _ in range(FIRST_ITERATIONS):
-                factors, score = maximise(observations, model, law, tuple(factors), engine)
+                factors, score = maximise(plan, model, law, tuple(factors), engine)
             if best is None or score > most:
                 best, most = factors, score
         assert best is not None
         for _ in range(ITERATIONS):
-            best, _ = maximise(observations, model, law, tuple(best), engine)
+            best, _ = maximise(plan, model, law, tuple(best), engine)
     return floored(model, best)
 
 

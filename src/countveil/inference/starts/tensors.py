@@ -16,6 +16,7 @@ from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.engines.threads import one_blas_thread
 from countveil.inference.ascent import maximise
 from countveil.inference.facts import facts_of
+from countveil.inference.plan import Plan
 from countveil.inference.starts.alternating import merged_products
 from countveil.inference.starts.multiplicative import floored, random_factors
 from countveil.inference.tuning import BEGINNINGS, note_race
@@ -73,9 +74,9 @@ def likelier(
 ) -> Sequence[np.ndarray]:
     """The factors after some iterations of expectation maximisation; the likelihood's parameters stay as they start."""
     law = observations.law(model.likelihood, model.initial_parameters())
-    found: Sequence[np.ndarray] = factors
+    plan, found = Plan(observations, model), list(factors)
     for _ in range(LIKELIER):
-        found, _ = maximise(observations, model, law, tuple(found), engine)
+        found, _ = maximise(plan, model, law, tuple(found), engine)
     return found
 
 

@@ -1,0 +1,81 @@
+"""How a fit goes through its data: made once when it starts, and given to everything that visits the data.
+
+All of it is decided by the data and the kind of likelihood alone, since a choice by the state would bias a chain.
+A part is found when it is first asked for.
+"""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from countveil.data.observations import Observations
+from countveil.inference import burst_tokens, factors, report_tokens, tokens, totals
+from countveil.laws.counts.laws import counts_of
+from countveil.models.factorization import Factorization
+
+
+class Plan:
+    """Which cells a fit visits and which it proposes, in which blocks, and what passes over them need again and again.
+
+    Attributes:
+        data: the observations.
+        model: as it is fitted; moves sweep with more components, for which the plan is the same.
+    """
+
+    def __init__(self, data: Observations, model: Factorization) -> None:
+        self.data, self.model = data, model
+        self._links: factors.Links | None = None
+
+    @cached_property
+    def by_tokens(self) -> bool:
+        """Whether sweeps go by ``tokens`` or ``burst_tokens``."""
+        law = self.data.law(self.model.likelihood, self.model.initial_parameters())
+        return tokens.pays(self.data, law)
+
+    @cached_property
+    def blocks(self) -> list[slice]:
+        """The blocks of sweeps by tokens."""
+        return tokens.blocks_of(self.data)
+
+    @cached_property
+    def reports_above(self) -> np.ndarray:
+        """How many reports are above each bound beside which bursts may be proposed."""
+        return burst_tokens.reports_above(self.data)
+
+    @cached_property
+    def split(self) -> report_tokens.Split | None:
+        """Which cells are visited and which are proposed by ``report_tokens``; None if all are visited."""
+        law = self.data.law(self.model.likelihood, self.model.initial_parameters())
+        return report_tokens.split(self.data, law)
+
+    @cached_property
+    def seen(self) -> "Plan":
+        """The plan of the visited cells alone, whose exposures are those of the data."""
+        return self if self.split is None else Plan(self.split.visited, self.model)
+
+    @cached_property
+    def open_cells(self) -> totals.OpenCells:
+        """The cells in known totals whose reports leave them open."""
+        return totals.open_cells(self.data)
+
+    def with_counts(self, counts: np.ndarray) -> "Plan":
+        """The plan if each open cell's report were its count."""
+        return Plan(totals.with_counts(self.data, self.open_cells, counts), self.model)
+
+    @cached_property
+    def fully_exposed(self) -> "Plan":
+        """The plan of a chain with auxiliary noise: every cell has exposure 1 unless it is masked."""
+        return Plan(self.data.fully_exposed(), self.model)
+
+    def links(self, law: tuple[Any, ...]) -> factors.Links | None:
+        """Exposures between actors if both sides use a free factor; found once, unless parameters change them."""
+        f = self.model.shared
+        if f is None or self.model.factors[f].fixed is not None:
+            return None
+        n_actors, n_columns = self.data.shape
+        if counts_of(law).parameters:
+            return factors.make_links(self.data, law, n_columns // n_actors)
+        if self._links is None:
+            self._links = factors.make_links(self.data, law, n_columns // n_actors)
+        return self._links
