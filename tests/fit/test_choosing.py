@@ -146,7 +146,7 @@ def test_what_cannot_be_chosen_is_refused(data, tmp_path):
     with pytest.raises(ValueError, match="n_topics must be a number except in fit"):
         cv.compare(data, [cv.TopicModel("auto"), cv.TopicModel(2)])
     cv.privatize_to_files(
-        np.ones((4, 3), dtype=int), cv.PrivacyLevel(1, 1), tmp_path / "parts", rows_per_file=2
+        np.ones((4, 30), dtype=int), cv.PrivacyLevel(1, 1), tmp_path / "parts", rows_per_file=2
     )
     with pytest.raises(ValueError, match="n_topics must be a number for data on disk, got 'auto'"):
         cv.TopicModel("auto", method="svi").fit(cv.ReleaseFiles(tmp_path / "parts"))

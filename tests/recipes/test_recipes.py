@@ -140,7 +140,7 @@ def test_a_release_of_a_mechanism_has_a_report_page(thinning, tmp_path):
         assert "alpha" not in page.replace("alpha=None", "")
         assert ("Every unit of a count is lost" in page) == (given is release)
     other = cv.Release(release.reports, [*release.mechanism[1:], release.mechanism[0]], truncated=False)
-    with pytest.raises(ValueError, match="got other noise levels, first in row 0"):
+    with pytest.raises(ValueError, match=r"with loss [\d.]+ in row 0, got [\d.]+ in row 0"):
         write_report(again, tmp_path / "page.html", other)
     other = cv.Release(release.reports, cv.PrivacyLevel(1, 1), truncated=False)
     with pytest.raises(ValueError, match="with the mechanism thinning, got two-sided geometric"):
