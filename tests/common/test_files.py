@@ -107,7 +107,8 @@ def test_nobody_else_writes_tables():
         "cli/export.py",
         "study/collect.py",
         "common/files.py",
-    }  # the first calls a fit's own method
+        "common/names.py",
+    }  # the first calls a fit's own method, the last writes one line of names
 
 
 def written(target):

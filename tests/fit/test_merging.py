@@ -71,7 +71,7 @@ def counts_of(fit, numbers):
 def test_pages_lists_and_commands_say_what_counts_as_one(fit, tmp_path):
     plain_page, said = render(fit), "Topics 0, 1 and 3 count as topic 0."
     assert "count as topic" not in plain_page + str(checklist_of(fit))
-    fit.parts.merge([3, 0]).merge([0, 1]).save(tmp_path / "fit.nc")
+    fit.parts.merge([3, 0]).parts.merge([0, 1]).save(tmp_path / "fit.nc")
     assert said in render(fit)
     assert said in str(checklist_of(fit))
     assert gathered([fit], ["a"], 3, "hidden")["fits"][0]["merged"] == said

@@ -2,6 +2,7 @@
 
 import sys
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -197,7 +198,7 @@ def test_count_intervals_go_by_cells_whatever_fits_call_them():
 class Known:
     """A fit of one cell, with a law of its count; without anything else that a mixture's intervals do not ask for."""
 
-    _in_pairs, why_no_intervals = False, ""
+    _in_pairs, _reader = False, SimpleNamespace(why_no_intervals="")
 
     def __init__(self, *law):
         self.reached = np.cumsum(law)
@@ -207,7 +208,7 @@ class Known:
         found = {name: int(np.argmax(self.reached >= level)) for name, level in levels.items()}
         return xr.Dataset({name: ("cell", [value]) for name, value in {"mean": 0.0, **found}.items()})
 
-    def count_probabilities(self, counts, X, cells):
+    def _count_probabilities(self, counts, X, cells):
         below = np.concatenate([[0.0], self.reached])[counts[cells]]
         return below, self.reached[counts[cells]] - below
 

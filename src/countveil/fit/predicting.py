@@ -158,7 +158,7 @@ def count_intervals_together(
     within is the probability of the intervals. The least count at which the mean reaches a level lies between those
     of the fits, and is found by halving.
     """
-    tables = [count_intervals(fit, X, within, uncalibrated=True) for fit in fits]
+    tables = [fit.count_intervals(X, within, uncalibrated=True) for fit in fits]
     found = tables[0].rename(dict(zip(tables[0], ("mean", "median", *ENDS), strict=True)))
     means, *quantiles = (np.stack(own) for own in zip(*map(arrays_of, tables), strict=True))
     found["mean"] = found["mean"].copy(data=np.tensordot(weights, means, 1))
@@ -167,7 +167,7 @@ def count_intervals_together(
         least, most = own[counted].min(axis=0), own[counted].max(axis=0)
         while (unsettled := np.triu(least < most) if pairs else least < most).any():
             middle = np.where(unsettled, (least + most) // 2, 0)
-            passed = [np.add(*count_probabilities(fits[f], middle, X, unsettled)) for f in counted]
+            passed = [np.add(*fits[f]._count_probabilities(middle, X, unsettled)) for f in counted]
             reached = np.tensordot(weights[counted], passed, 1) + QUANTILE_ROUNDING >= level
             most[unsettled] = np.where(reached, middle[unsettled], most[unsettled])
             least[unsettled] = np.where(reached, least[unsettled], middle[unsettled] + 1)
