@@ -24,6 +24,8 @@ def fit():
 def test_tables_are_those_of_the_methods(fit):
     tables = fit.tables
     assert list(tables) == OF_TOPICS
+    assert all(name in tables for name in OF_TOPICS)
+    assert "magic" not in tables
     pd.testing.assert_frame_equal(tables["topics_by_word"], fit.topics(5))
     pd.testing.assert_frame_equal(
         tables["topics"], fit.parts.support().rename(columns={"component": "topic"})

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import countveil as cv
 from countveil.data.observations import Observations
@@ -124,6 +125,27 @@ def test_a_poisson_fit_that_leaves_counts_out_is_told_what_to_try():
 )
 def test_a_total_falls_short_beyond_its_interval_and_two_errors(totals, short):
     assert totals.falls_short == short
+
+
+def test_the_printed_interval_is_that_of_the_reports_where_they_have_one():
+    found, half = Totals(100.0, 10.0, 60.0, 55.0, 65.0), 10.0 * norm.ppf(0.95)
+    assert (found.lower, found.upper) == pytest.approx((100.0 - half, 100.0 + half))
+    assert str(found) == "60 by this fit; 84 to 116 by the reports alone, without a model (90% interval)"
+    assert found.facts == {
+        "reported": 100.0,
+        "error": 10.0,
+        "fitted": 60.0,
+        "lower": found.lower,
+        "upper": found.upper,
+    }
+    assert (Totals(5.0, 10.0, 6.0, 5.0, 7.0).lower, Totals(-30.0, 10.0, 6.0, 5.0, 7.0).upper) == (0.0, 0.0)
+    assert str(Totals(100.0, 0.0, 99.0, 90.0, 105.0)) == "99 by this fit; 100 by the reports alone"
+    alone = Totals(np.nan, np.nan, 60.0, 55.0, 65.0)
+    assert (alone.lower, alone.upper) == (55.0, 65.0)
+    assert str(alone).startswith("60 by this fit (90% interval 55 to 65); ")
+    neither = Totals(np.nan, np.nan, 60.0, None, None)
+    assert (neither.lower, list(neither.facts)) == (None, ["reported", "error", "fitted"])
+    assert str(neither).startswith("60 by this fit; ")
 
 
 def test_rounded_counts_have_no_unbiased_total():

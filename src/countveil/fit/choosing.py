@@ -69,8 +69,8 @@ def keep_choice(model: Any, found: Factorization) -> None:
         return
     name, axis = model._sized_by
     setattr(model, f"{name}_", int((found.rows.sizes | found.columns.sizes)[axis]))
-    if leaves_likelihood(model):
-        own = found.likelihood
+    own = found.likelihood
+    if leaves_likelihood(model) and own.name in (POISSON.name, NegativeBinomial.name):
         model.likelihood_ = {"likelihood": own.name, "dispersion": own.settings.get("dispersion")}
 
 

@@ -191,6 +191,7 @@ class Effects:
         return as_calibrated(table, self.reader.why_no_intervals, uncalibrated)
 
     def _known_covariates(self) -> Covariates:
+        _ = self.fit.posterior  # raises NotFittedError before there is one
         if self.fit.covariates_ is None:
             raise ValueError("effects need a fit with prevalence and covariates, got a fit without them")
         return self.fit.covariates_

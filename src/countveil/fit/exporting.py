@@ -44,6 +44,9 @@ class Tables(Mapping[str, pd.DataFrame]):
             raise KeyError(f"table must be one of {[*self.makers, *others]}, got {name!r}")
         return others[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self.makers or name in tables_of_the_fit(self.fit)
+
     def __iter__(self) -> Iterator[str]:
         return iter([*self.makers, *tables_of_the_fit(self.fit)])
 
