@@ -2,6 +2,7 @@
 
 import warnings
 from importlib import import_module
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -62,6 +63,7 @@ def test_the_number_with_the_highest_score_is_fitted(data, chosen):
     fit = chosen
     table = fit.selection_.table
     assert table["n_topics"].tolist() == [1, 2, 4, 2, 2]
+    assert (table["seconds"] > 0.0).all()
     assert table["likelihood"].tolist()[3:] == ["poisson", None]
     assert table["dispersion"].tolist()[3:] == [None, "global"]
     assert fit.n_topics_ == table["n_topics"][table["score"].idxmax()] == 2
@@ -242,3 +244,16 @@ def test_the_chosen_likelihood_is_that_of_every_model(counts, monkeypatch):
         fit = quietly(model("auto", seed=1, **QUICK), cube)
         assert (fit.model_.likelihood.name, fit.n_components_) == ("poisson", 2)
         assert fit.likelihood_ == {"likelihood": "poisson", "dispersion": None}
+
+
+def test_a_likelihood_of_one_s_own_is_no_choice():
+    """No parameter could name it in another fit."""
+    model = cv.TopicModel("auto")
+    sizes = SimpleNamespace(sizes={"k": 3})
+    for name, kept in (("bursts", False), ("poisson", True)):
+        likelihood = SimpleNamespace(name=name, settings={})
+        choosing.keep_choice(
+            model, SimpleNamespace(rows=sizes, columns=SimpleNamespace(sizes={}), likelihood=likelihood)
+        )
+        assert model.n_topics_ == 3
+        assert hasattr(model, "likelihood_") == kept

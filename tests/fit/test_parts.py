@@ -270,7 +270,12 @@ def test_what_cannot_be_listed_is_refused(topics):
     ):
         with pytest.raises(ValueError, match=re.escape(message)):
             call()
-    for call in (lambda f: f._reader.kinds, lambda f: f.parts.members("word"), lambda f: f._reader.network):
+    for call in (
+        lambda f: f._reader.kinds,
+        lambda f: f.parts.members("word"),
+        lambda f: f._reader.network,
+        lambda f: f.effects.table(),
+    ):
         with pytest.raises(NotFittedError, match="not fitted yet"):
             call(cv.TopicModel(2))
 
