@@ -24,6 +24,7 @@ extensions = [
     "options",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
     "sphinx_design",
@@ -31,9 +32,8 @@ extensions = [
 ]
 exclude_patterns = ["examples/README.rst"]
 templates_path = ["templates"]
-suppress_warnings = ["myst.xref_missing"]  # anchors of equations, which the tests check
 
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 autosummary_ignore_module_all = False
 autodoc_typehints = "signature"
@@ -67,6 +67,8 @@ html_show_sourcelink = False
 html_theme_options = {
     "logo": {"text": "countveil"},
     "header_links_before_dropdown": 6,
+    "navbar_persistent": ["search-button"],  # its name is its text, unlike that of the field that shows a key
+    "collapse_navigation": True,  # the buttons that unfold a section have no name for screen readers
     "navigation_with_keys": False,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],

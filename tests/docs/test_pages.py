@@ -171,7 +171,7 @@ def test_links_lead_to_files_and_headings_that_there_are(page):
         there = found.read_text(encoding="utf-8")
         headings = re.findall(r"^#+ (.*)$", there, re.MULTILINE)
         slugs = [re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings]
-        assert not anchor or anchor in slugs + re.findall(r'<a id="([^"]+)"></a>', there), target
+        assert not anchor or anchor in slugs + re.findall(r"^\(([\w-]+)\)=$", there, re.MULTILINE), target
 
 
 def test_the_reference_names_everything_public_once():

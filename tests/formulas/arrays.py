@@ -75,8 +75,9 @@ def log_joint(d, mu, y):
 
 @formula("3.1")
 def counts_and_exposures():
-    """log P(r, y | mu) = sum over r_i > 0 of [ y_i log mu_i - log y_i! + |r_i - y_i| log alpha_i ]
-    - sum over all i of e_i mu_i + const"""
+    r"""\log P(r, y \mid \mu) = \sum_{r_i > 0} \left[ y_i \log \mu_i - \log y_i! + |r_i - y_i| \log \alpha_i
+    \right] - \sum_i e_i \mu_i + \text{const}
+    """
     d, rng, found = data(), np.random.default_rng(1), []
     for _ in range(8):
         mu, y = rng.gamma(1.0, 2.0, d.reports.shape), rng.poisson(3.0, d.reports.shape)
@@ -87,7 +88,9 @@ def counts_and_exposures():
 
 @formula("3.2")
 def exposures():
-    """e_i = 1 if r_i > 0,   1 - alpha_i if r_i <= 0,   0 if masked"""
+    r"""e_i = \begin{cases} 1 & \text{if } r_i > 0 \cr 1 - \alpha_i & \text{if } r_i \le 0 \cr 0 & \text{if
+    masked} \end{cases}
+    """
     d = data()
     mu, y = d.mu, np.maximum(d.reports, 0)
     for i in np.ndindex(mu.shape):
@@ -103,8 +106,9 @@ def exposures():
 
 @formula("3.3")
 def sums_of_exposures():
-    """sum_v e_dv phi_vk = (1 - alpha_d) sum_v phi_vk + alpha_d sum over r_dv > 0 of phi_vk
-    - (1 - alpha_d) sum over masked v of phi_vk"""
+    r"""\sum_v e_{dv} \phi_{vk} = (1 - \alpha_d) \sum_v \phi_{vk} + \alpha_d \sum_{v: \, r_{dv} > 0} \phi_{vk} -
+    (1 - \alpha_d) \sum_{v \text{ masked}} \phi_{vk}
+    """
     d = data()
     printed = (
         (1 - d.alpha) * d.phi.sum(axis=0) + d.alpha * (d.positive @ d.phi) - (1 - d.alpha) * (d.mask @ d.phi)
@@ -118,8 +122,9 @@ def sums_of_exposures():
 
 @formula("3.4")
 def known_exposures():
-    """log P(r, y | mu) = sum over r_i > 0 of [ y_i log(w_i mu_i) - log y_i! + |r_i - y_i| log alpha_i ]
-    - sum over all i of w_i e_i mu_i + const"""
+    r"""\log P(r, y \mid \mu) = \sum_{r_i > 0} \left[ y_i \log(w_i \mu_i) - \log y_i! + |r_i - y_i| \log
+    \alpha_i \right] - \sum_i w_i e_i \mu_i + \text{const}
+    """
     d, rng, found = data(), np.random.default_rng(1), []
     w = np.exp(rng.normal(0.0, 1.0, d.reports.shape))
     for _ in range(8):
@@ -150,7 +155,7 @@ def w(y, r, mu, alpha):
 
 @formula("4.1")
 def count_of_a_cell():
-    """P(y_dv | r_dv, mu_dv) = w(y_dv) / sum_y w(y),   r_dv > 0"""
+    r"""P(y_{dv} \mid r_{dv}, \mu_{dv}) = \frac{w(y_{dv})}{\sum_y w(y)}, \quad r_{dv} > 0"""
     d = data()
     for i in zip(*np.nonzero(d.positive), strict=True):
         y, chance = split_law(d.reports[i], d.alpha[i[0], 0], d.theta[i[0]] * d.phi[i[1]])
@@ -161,7 +166,9 @@ def count_of_a_cell():
 
 @formula("4.2")
 def split_of_a_count():
-    """y_dv1, ..., y_dvK | y_dv ~ Multinomial(y_dv; theta_d1 phi_v1 / mu_dv, ..., theta_dK phi_vK / mu_dv)"""
+    r"""y_{dv1}, \ldots, y_{dvK} \mid y_{dv} \sim \mathrm{Multinomial}\left( y_{dv}; \frac{\theta_{d1}
+    \phi_{v1}}{\mu_{dv}}, \ldots, \frac{\theta_{dK} \phi_{vK}}{\mu_{dv}} \right)
+    """
     d = data()
     for i in zip(*np.nonzero(d.positive), strict=True):
         shares = d.theta[i[0]] * d.phi[i[1]]
@@ -238,7 +245,9 @@ def expected_draw(reports, theta, phi):
 
 @formula("4.3")
 def row_factor():
-    """theta_dk | all else ~ Gamma(a + sum_v y_dvk, b + sum_v e_dv phi_vk)"""
+    r"""\theta_{dk} \mid \text{all else} \sim \mathrm{Gamma}\Big( a + \sum_v y_{dvk}, \; b + \sum_v e_{dv}
+    \phi_{vk} \Big)
+    """
     conditional(transposed=False)
     reports, n = [2, 1, -1], 20_000
     theta, phi = np.tile([0.6, 1.1], (n, 1)), data().phi[:3]
@@ -249,7 +258,9 @@ def row_factor():
 
 @formula("4.4")
 def column_factor():
-    """phi_vk | all else ~ Gamma(a + sum_d y_dvk, b + sum_d e_dv theta_dk)"""
+    r"""\phi_{vk} \mid \text{all else} \sim \mathrm{Gamma}\Big( a + \sum_d y_{dvk}, \; b + \sum_d e_{dv}
+    \theta_{dk} \Big)
+    """
     conditional(transposed=True)
     reports, n = [2, 1, -1], 20_000
     phi, theta = np.tile([0.6, 1.1], (n, 1)), data().phi[:3]
@@ -260,7 +271,7 @@ def column_factor():
 
 @formula("4.5")
 def weights_by_proposals():
-    """w(y) proportional to (mu / alpha)^y / y! alpha^(2 max(y - max(r, 0), 0))"""
+    r"""w(y) \propto \frac{(\mu / \alpha)^y}{y!} \, \alpha^{2 \max(y - \max(r, 0), \, 0)}"""
     for alpha, mu, r in product((0.1, np.exp(-1), 0.7, 0.95), (0.01, 0.5, 3.0, 9.0), (-6, 0, 1, 4, 30)):
         brute = stats.poisson.pmf(Y, mu) * noise_pmf(r - Y, alpha)
         kept = alpha ** (2.0 * np.maximum(Y - max(r, 0), 0))

@@ -46,7 +46,9 @@ def geometric(q):
 
 @formula("5.1")
 def geometric_mean():
-    """G[x] = exp(E[log x]) = exp(psi(shape)) / rate,   x ~ Gamma(shape, rate)"""
+    r"""G[x] = \exp(\mathrm{E}[\log x]) = \frac{\exp(\psi(\text{shape}))}{\text{rate}}, \quad x \sim
+    \mathrm{Gamma}(\text{shape}, \text{rate})
+    """
     q = some_q()
     same(geometric(q.theta), np.exp(log_means(q.theta)), 1e-7)
     model = small_model((3, 4), 2, A, B)
@@ -68,7 +70,7 @@ def best_count_law(d, q, i):
 
 @formula("5.2")
 def rate_of_the_best_count_law():
-    """m_dv = sum_k G[theta_dk] G[phi_vk]"""
+    r"""m_{dv} = \sum_k G[\theta_{dk}] \, G[\phi_{vk}]"""
     d, q = data(), some_q()
     m = geometric(q.theta) @ geometric(q.phi).T
     for i in zip(*np.nonzero(d.positive), strict=True):
@@ -79,7 +81,7 @@ def rate_of_the_best_count_law():
 
 @formula("5.3")
 def ratio_of_counts():
-    """R_dv = E[y | r_dv, m_dv] / m_dv,   r_dv > 0"""
+    r"""R_{dv} = \frac{\mathrm{E}[y \mid r_{dv}, m_{dv}]}{m_{dv}}, \quad r_{dv} > 0"""
     d, q = data(), some_q()
     m = geometric(q.theta) @ geometric(q.phi).T
     for i in zip(*np.nonzero(d.positive), strict=True):
@@ -146,13 +148,13 @@ def step_of_cavi(d, q):
 
 @formula("5.4")
 def shape_of_theta():
-    """shape = a + G[theta_dk] sum over r_dv > 0 of R_dv G[phi_vk]"""
+    r"""\text{shape} = a + G[\theta_{dk}] \sum_{v: \, r_{dv} > 0} R_{dv} \, G[\phi_{vk}]"""
     check_slope(0)
 
 
 @formula("5.5")
 def rate_of_theta():
-    """rate = b + sum_v e_dv E[phi_vk]"""
+    r"""\text{rate} = b + \sum_v e_{dv} \, \mathrm{E}[\phi_{vk}]"""
     check_slope(1)
 
 
@@ -165,8 +167,10 @@ def divergence(q):
 
 @formula("5.6")
 def lower_bound():
-    """ELBO = sum over r_dv > 0 of [ log((1 - alpha) / (1 + alpha)) + log(sum_y w(y)) ]
-    - sum over r_dv <= 0 of log(1 + alpha) - sum_dv e_dv E[mu_dv] - KL(Q(theta) | prior) - KL(Q(phi) | prior)"""
+    r"""\begin{aligned} \mathrm{ELBO} = {} & \sum_{r_{dv} > 0} \Big[ \log \frac{1 - \alpha}{1 + \alpha} + \log
+    \sum_y w(y) \Big] - \sum_{r_{dv} \le 0} \log(1 + \alpha) - \sum_{dv} e_{dv} \, \mathrm{E}[\mu_{dv}] \cr
+    & - \mathrm{KL}(Q(\theta) \,\|\, \text{prior}) - \mathrm{KL}(Q(\phi) \,\|\, \text{prior}) \end{aligned}
+    """
     d, q, counts, _, _ = optimum()
     m = geometric(q.theta) @ geometric(q.phi).T
     mean = (q.theta[0] / q.theta[1]) @ (q.phi[0] / q.phi[1]).T

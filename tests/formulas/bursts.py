@@ -57,8 +57,10 @@ def tables(y, s):
 
 @formula("13.1")
 def law():
-    """P(y) = Gamma(s + y) / (Gamma(s) y!) (1 - p)^s p^y,   s = mu / q,   q = -log(1 - p),
-    E[y] = s p / (1 - p),   Var[y] = E[y] / (1 - p)"""
+    r"""\begin{aligned} P(y) & = \frac{\Gamma(s + y)}{\Gamma(s) \, y!} (1 - p)^s p^y, \quad s = \frac{\mu}{q},
+    \quad q = -\log(1 - p), \cr \mathrm{E}[y] & = \frac{s p}{1 - p}, \quad \mathrm{Var}[y] =
+    \frac{\mathrm{E}[y]}{1 - p} \end{aligned}
+    """
     for p, mu in product((0.05, 0.5, 0.8), RATES):
         s = mu / -log1p(-p)
         same(negative_binomial(np.arange(60), s, p), compound(mu, p)[:60], 1e-9, 1e-14)
@@ -71,7 +73,9 @@ def law():
 
 @formula("13.2")
 def no_burst():
-    """P(r | mu) = (1 - alpha) / (1 + alpha) alpha^-r exp(-(1 - h) mu),   h = log(1 - p alpha) / log(1 - p),   r <= 0"""
+    r"""P(r \mid \mu) = \frac{1 - \alpha}{1 + \alpha} \, \alpha^{-r} e^{-(1 - h) \mu}, \quad h = \frac{\log(1 -
+    p \alpha)}{\log(1 - p)}, \quad r \le 0
+    """
     for p, mu, alpha, r in product(PS, RATES, ALPHAS, (0, -1, -4)):
         h = log(1 - p * alpha) / log(1 - p)
         same((1 - alpha) / (1 + alpha) * alpha**-r * exp(-(1 - h) * mu), report(r, mu, alpha, p))
@@ -80,7 +84,9 @@ def no_burst():
 
 @formula("13.3")
 def ratios():
-    """w(y) / w(y - 1) = p / alpha (s + y - 1) / y if y <= r,   p alpha (s + y - 1) / y if y > r"""
+    r"""\frac{w(y)}{w(y - 1)} = \begin{cases} \dfrac{p}{\alpha} \cdot \dfrac{s + y - 1}{y} & \text{if } y \le r
+    \cr p \, \alpha \, \dfrac{s + y - 1}{y} & \text{if } y > r \end{cases}
+    """
     for p, mu, alpha, r in product(PS, RATES, ALPHAS, (1, 7, 30)):
         s = mu / -log1p(-p)
         w = (negative_binomial(Y, s, p) * kernel(r, alpha))[:80]
@@ -92,7 +98,9 @@ def ratios():
 
 @formula("13.4")
 def bursts():
-    """l | y = sum over i = 0, ..., y - 1 of Bernoulli(s / (s + i)),   E[l | y] = s (psi(s + y) - psi(s))"""
+    r"""l \mid y = \sum_{i=0}^{y - 1} \mathrm{Bernoulli}\Big( \frac{s}{s + i} \Big), \quad \mathrm{E}[l \mid y]
+    = s \, (\psi(s + y) - \psi(s))
+    """
     for p, mu in product((0.05, 0.5, 0.8), RATES):
         s, size = mu / -log1p(-p), np.zeros(14)
         size[1:] = -(p ** np.arange(1.0, 14)) / np.arange(1, 14) / log1p(-p)
@@ -108,7 +116,7 @@ def bursts():
 
 @formula("13.5")
 def gradient():
-    """d log P(r | mu) / d mu = E[l | r, mu] / mu - 1"""
+    r"""\frac{d}{d \mu} \log P(r \mid \mu) = \frac{\mathrm{E}[l \mid r, \mu]}{\mu} - 1"""
     for p, mu, alpha, r in product(PS, RATES, ALPHAS, (-3, 0, 1, 9)):
         s = mu / -log1p(-p)
         weights = negative_binomial(Y, s, p) * kernel(r, alpha)
@@ -121,7 +129,9 @@ def gradient():
 
 @formula("13.6")
 def conditional():
-    """p(p | all else) = const p^(Y + a - 1) (1 - p)^(b - 1) q^-L exp(-sum over alpha of (1 - h(p, alpha)) M(alpha))"""
+    r"""p(p \mid \text{all else}) = \text{const} \; p^{Y + a - 1} (1 - p)^{b - 1} q^{-L} \exp\Big( -\sum_\alpha
+    (1 - h(p, \alpha)) \, M(\alpha) \Big)
+    """
     a, b, seen, parts = 2.0, 3.0, ((4, 0.7), (1, 0.2), (9, 2.0)), (2, 1, 5)
     unseen = ((0.5, 0.3), (0.5, 1.1), (0.8, 0.4))
     total, number = sum(y for y, _ in seen), sum(parts)
@@ -150,7 +160,9 @@ def conditional():
 
 @formula("13.7")
 def predictive():
-    """score = sum_i log( mean over draws of P(y_i | draw) ) / sum_i y_i"""
+    r"""\text{score} = \frac{\sum_i \log\big( \text{mean over draws of } P(y_i \mid \text{draw}) \big)}{\sum_i
+    y_i}
+    """
     y, options = np.array([[3, 0]]), {"seed": 1, "threads": 1, "progress": False}
     fit = TopicModel(
         1, likelihood="negative-binomial", dispersion="global", chains=1, draws=2, tune=0, **options
@@ -168,7 +180,9 @@ def predictive():
 
 @formula("13.8")
 def gradient_in_p():
-    """d log P(r | mu) / d p = E[y | r, mu] / p - E[l | r, mu] / ((1 - p) q)"""
+    r"""\frac{d}{d p} \log P(r \mid \mu) = \frac{\mathrm{E}[y \mid r, \mu]}{p} - \frac{\mathrm{E}[l \mid r,
+    \mu]}{(1 - p) \, q}
+    """
     for p, mu, alpha, r in product(PS, RATES, ALPHAS, (-3, 0, 1, 9)):
         q, h = -log1p(-p), 1e-5 * (1 - p)
         s = mu / q
@@ -183,7 +197,9 @@ def gradient_in_p():
 
 @formula("13.9")
 def dispersion():
-    """p <- argmax of Y log p - L log q - sum over alpha of (1 - h(p, alpha)) M(alpha)"""
+    r"""p \leftarrow \operatorname*{arg\,max}_p \Big[ Y \log p - L \log q - \sum_\alpha (1 - h(p, \alpha)) \,
+    M(\alpha) \Big]
+    """
     p = np.linspace(0.0005, 0.9995, 1999)
     q = -np.log1p(-p)
     for total, number, (first, second) in (
@@ -201,8 +217,10 @@ def dispersion():
 
 @formula("13.10")
 def proposals():
-    """w(n_1, ..., n_l) = (mu c / q)^l / l! (product over i of p^n_i alpha^-g(n_i) / (n_i c))
-    alpha^(sum_i g(n_i) - g(sum_i n_i)),   c = sum over n > 0 of p^n alpha^-g(n) / n"""
+    r"""\begin{aligned} w(n_1, \ldots, n_l) & = \frac{(\mu c / q)^l}{l!} \, \Big( \prod_i \frac{p^{n_i}
+    \alpha^{-g(n_i)}}{n_i \, c} \Big) \, \alpha^{\sum_i g(n_i) - g(\sum_i n_i)}, \cr c & = \sum_{n > 0}
+    \frac{p^n \alpha^{-g(n)}}{n} \end{aligned}
+    """
     sizes = np.arange(1.0, MOST)
     for p, mu, alpha, r in product(PS, RATES, ALPHAS, (-2, 0, 1, 3)):
 

@@ -22,7 +22,9 @@ def communities():
 
 @formula("6.1")
 def rate_by_pairs():
-    """mu_ij = sum_cd theta_ic pi_cd theta_jd = sum_d A_id theta_jd,   A_id = sum_c theta_ic pi_cd"""
+    r"""\mu_{ij} = \sum_{cd} \theta_{ic} \pi_{cd} \theta_{jd} = \sum_d A_{id} \theta_{jd}, \quad A_{id} = \sum_c
+    \theta_{ic} \pi_{cd}
+    """
     theta, pi = communities()
     brute = np.zeros((3, 3))
     for i, j, c, d in product(range(3), range(3), range(2), range(2)):
@@ -91,14 +93,18 @@ def check_splits(counts):
 
 @formula("6.2")
 def split_towards_receivers():
-    """y_ij1, ..., y_ijD | y_ij ~ Multinomial(y_ij; A_i1 theta_j1 / mu_ij, ..., A_iD theta_jD / mu_ij),
-    n_id = sum_j y_ijd"""
+    r"""y_{ij1}, \ldots, y_{ijD} \mid y_{ij} \sim \mathrm{Multinomial}\left( y_{ij}; \frac{A_{i1}
+    \theta_{j1}}{\mu_{ij}}, \ldots, \frac{A_{iD} \theta_{jD}}{\mu_{ij}} \right), \quad n_{id} = \sum_j
+    y_{ijd}
+    """
     check_splits((2, 3))
 
 
 @formula("6.3")
 def split_towards_senders():
-    """n_i1d, ..., n_iCd | n_id ~ Multinomial(n_id; theta_i1 pi_1d / A_id, ..., theta_iC pi_Cd / A_id)"""
+    r"""n_{i1d}, \ldots, n_{iCd} \mid n_{id} \sim \mathrm{Multinomial}\left( n_{id}; \frac{\theta_{i1}
+    \pi_{1d}}{A_{id}}, \ldots, \frac{\theta_{iC} \pi_{Cd}}{A_{id}} \right)
+    """
     check_splits((4, 1))
 
 
@@ -120,7 +126,9 @@ def network_counts(e, seed=6):
 
 @formula("6.4")
 def any_entry():
-    """x | all else ~ Gamma(a + counts allocated to x, b + sum_i e_i d mu_i / d x)"""
+    r"""x \mid \text{all else} \sim \mathrm{Gamma}\Big( a + \text{counts allocated to } x, \; b + \sum_i e_i
+    \frac{\partial \mu_i}{\partial x} \Big)
+    """
     theta, pi = communities()
     e = np.array([[0.0, 1.0, 0.4], [1.0, 0.0, 0.0], [0.4, 1.0, 0.0]])  # no self-loops, a masked cell
     y_cd, x = network_counts(e), np.linspace(0.1, 3.0, 7)
@@ -145,9 +153,11 @@ def any_entry():
 
 @formula("6.5")
 def actor_with_a_self_loop():
-    """p(theta_ic | all else) = const theta_ic^(a + n - 1) exp(-t theta_ic - e_ii pi_cc theta_ic^2),
-    t = b + sum over j != i, d of (e_ij pi_cd + e_ji pi_dc) theta_jd
-    + e_ii sum over d != c of (pi_cd + pi_dc) theta_id"""
+    r"""\begin{aligned} p(\theta_{ic} \mid \text{all else}) & = \text{const} \; \theta_{ic}^{a + n - 1} \exp(-t
+    \, \theta_{ic} - e_{ii} \pi_{cc} \theta_{ic}^2), \cr t & = b + \sum_{j \ne i, \, d} (e_{ij} \pi_{cd} +
+    e_{ji} \pi_{dc}) \, \theta_{jd} + e_{ii} \sum_{d \ne c} (\pi_{cd} + \pi_{dc}) \, \theta_{id}
+    \end{aligned}
+    """
     theta, pi = communities()
     e = np.array([[0.4, 1.0, 0.4], [1.0, 1.0, 0.0], [0.4, 1.0, 1.0]])
     y_cd, i, c = network_counts(e), 0, 1

@@ -23,8 +23,11 @@ HYPERS = np.stack([A, B, *BETA, *G])[:, None]
 
 @formula("16.1")
 def entries_and_coefficients():
-    """theta_dk ~ Gamma(a_dk, r_dk),   a_dk = a_k exp(x_d g_k),   a_dk / r_dk = m_k exp(x_d beta_k),
-    beta_pk ~ Normal(0, c^2),   g_pk ~ Normal(0, (c / 2)^2),   b_k = a_k / m_k,   b_k | a_k ~ Gamma(1, s / a_k)"""
+    r"""\begin{aligned} & \theta_{dk} \sim \mathrm{Gamma}(a_{dk}, r_{dk}), \quad a_{dk} = a_k \exp(x_d g_k),
+    \quad a_{dk} / r_{dk} = m_k \exp(x_d \beta_k), \cr & \beta_{pk} \sim \mathrm{Normal}(0, c^2), \quad
+    g_{pk} \sim \mathrm{Normal}(0, (c / 2)^2), \quad b_k = a_k / m_k, \quad b_k \mid a_k \sim
+    \mathrm{Gamma}(1, s / a_k) \end{aligned}
+    """
     shape, rate = PRIOR.gamma(HYPERS, 1.0)
     same(shape, A * np.exp(X @ G))
     same(shape / rate, A / B * np.exp(X @ BETA))
@@ -50,8 +53,10 @@ def entries_and_coefficients():
 
 @formula("16.2")
 def all_that_is_learned_given_counts():
-    """log p(a_k, m_k, beta_k, g_k | n, e) = log p(a_k) + log p(m_k) + log p(beta_k) + log p(g_k)
-    + sum_d [lgamma(a_dk + n_dk) - lgamma(a_dk) + a_dk log r_dk - (a_dk + n_dk) log(r_dk + e_dk)]"""
+    r"""\begin{aligned} \log p(a_k, m_k, \beta_k, g_k \mid n, e) = {} & \log p(a_k) + \log p(m_k) + \log
+    p(\beta_k) + \log p(g_k) \cr & + \sum_d \Big[ \log \frac{\Gamma(a_{dk} + n_{dk})}{\Gamma(a_{dk})} +
+    a_{dk} \log r_{dk} - (a_{dk} + n_{dk}) \log(r_{dk} + e_{dk}) \Big] \end{aligned}
+    """
     rng = np.random.default_rng(1)
     n, e = rng.poisson(1.0, (4, 2)).astype(float), rng.gamma(2.0, 1.0, (4, 2))
     a, log_x = A * np.exp(X @ G), np.linspace(-300.0, 6.0, 60_000)
@@ -73,7 +78,9 @@ def all_that_is_learned_given_counts():
 
 @formula("16.3")
 def expected_shares_of_rows():
-    """E[theta_k / sum_j theta_j] = E[w_k(T)],   w_k(t) = a_k / (r_k + t) / sum_j [a_j / (r_j + t)]"""
+    r"""\mathrm{E}\Big[ \frac{\theta_k}{\sum_j \theta_j} \Big] = \mathrm{E}[w_k(T)], \quad w_k(t) = \frac{a_k /
+    (r_k + t)}{\sum_j a_j / (r_j + t)}
+    """
     found = expected_shares(A, B)
     for k in range(2):
 
@@ -87,8 +94,10 @@ def expected_shares_of_rows():
 
 @formula("16.4")
 def all_that_is_learned_given_memberships():
-    """log p(a_c, m_c, beta_c, g_c | theta) = log p(a_c) + log p(m_c) + log p(beta_c) + log p(g_c)
-    + sum_i [a_ic log r_ic - lgamma(a_ic) + a_ic log theta_ic - r_ic theta_ic]"""
+    r"""\begin{aligned} \log p(a_c, m_c, \beta_c, g_c \mid \theta) = {} & \log p(a_c) + \log p(m_c) + \log
+    p(\beta_c) + \log p(g_c) \cr & + \sum_i \big[ a_{ic} \log r_{ic} - \log \Gamma(a_{ic}) + a_{ic} \log
+    \theta_{ic} - r_{ic} \theta_{ic} \big] \end{aligned}
+    """
     theta = np.random.default_rng(2).gamma(0.7, 1.0, (4, 2))
     seen, nothing = PRIOR.seen(1.0, theta), PRIOR.told(1.0, np.zeros((4, 2)), np.zeros((4, 2)))
     printed, brute, own = [], [], []
@@ -111,7 +120,7 @@ def all_that_is_learned_given_memberships():
 
 @formula("16.5")
 def messages_of_members():
-    """w_c = sum_d (pi_cd + pi_dc) sum_j theta_jd"""
+    r"""w_c = \sum_d (\pi_{cd} + \pi_{dc}) \sum_j \theta_{jd}"""
     rng = np.random.default_rng(3)
     theta, pi = rng.gamma(1.0, 1.0, (5, 2)), rng.gamma(1.0, 1.0, (2, 2))
     printed = (pi + pi.T) @ theta.sum(axis=0)

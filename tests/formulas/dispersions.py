@@ -13,7 +13,9 @@ TIMES = (0.2, 0.9, 3.0)
 
 @formula("20.1")
 def mean_of_a_burst():
-    """m(p) = p / ((1 - p) q),   log m(p) = x - log log(1 + e^x) at x = logit p"""
+    r"""m(p) = \frac{p}{(1 - p) \, q}, \quad \log m(p) = x - \log \log(1 + e^x) \text{ at } x =
+    \operatorname{logit} p
+    """
     for x in (-5.0, 0.0, 4.0):
         p, sizes = expit(x), np.arange(1.0, 5000.0)
         mass = stats.logser.pmf(sizes, p)
@@ -23,7 +25,7 @@ def mean_of_a_burst():
 
 @formula("20.2")
 def entries_alone():
-    """c^(sum_i a_i) exp(-(c - 1) sum_i b_i x_i)"""
+    r"""c^{\sum_i a_i} \exp\Big( -(c - 1) \sum_i b_i x_i \Big)"""
     a, b, x = np.array([0.3, 2.0]), np.array([1.5, 0.4]), np.array([0.7, 3.0])
     prior = stats.gamma(a, scale=1 / b)
     for c in TIMES:
@@ -39,7 +41,7 @@ class Component:
 
 @formula("20.3")
 def entries_with_their_rates():
-    """product over k of g(b_k / c) / (c g(b_k))"""
+    r"""\prod_k \frac{g(b_k / c)}{c \, g(b_k)}"""
     a, b, mean, x = 0.6, 1.4, 0.8, np.array([0.7, 3.0, 0.1])
     learned = GammaPrior(a, mean, True)
     for c in TIMES:

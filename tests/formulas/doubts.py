@@ -31,7 +31,7 @@ def moments(mass, noise=NOISE):
 
 @formula("19.1")
 def equal_reports():
-    """P(tau_1 = tau_2) = (1 - alpha) (1 + alpha^2) / (1 + alpha)^3"""
+    r"""P(\tau_1 = \tau_2) = \frac{(1 - \alpha)(1 + \alpha^2)}{(1 + \alpha)^3}"""
     for alpha in ALPHAS:
         printed = (1 - alpha) * (1 + alpha**2) / (1 + alpha) ** 3
         same(printed, noise_pmf(NOISE, alpha) @ noise_pmf(NOISE, alpha))
@@ -40,7 +40,7 @@ def equal_reports():
 
 @formula("19.2")
 def equal_reports_of_two_counts():
-    """P(y + tau_1 = z + tau_2) <= max over t of P(tau = t)"""
+    r"""P(y + \tau_1 = z + \tau_2) \le \max_t P(\tau = t)"""
     for mechanism, mass in laws():
         most = exp(log_most_probable(mechanism))
         same(most, mass.max())
@@ -49,7 +49,9 @@ def equal_reports_of_two_counts():
 
 @formula("19.3")
 def reports_below_zero():
-    """P(y + tau <= r) <= P(tau <= r),   E[min(y + tau, 0)^2] <= E[min(tau, 0)^2] = s^2 / 2"""
+    r"""P(y + \tau \le r) \le P(\tau \le r), \quad \mathrm{E}[\min(y + \tau, 0)^2] \le \mathrm{E}[\min(\tau,
+    0)^2] = \frac{s^2}{2}
+    """
     for (_, mass), y in product(laws(), range(12)):
         assert all(mass @ (y + NOISE <= r) <= mass @ (r >= NOISE) for r in range(-20, 1))
         squares = [mass @ np.minimum(count + NOISE, 0) ** 2.0 for count in (y, 0)]
@@ -59,7 +61,7 @@ def reports_below_zero():
 
 @formula("19.4")
 def their_spread():
-    """Var[min(tau, 0)^2] = s^4 (k / 2 - 1/4)"""
+    r"""\mathrm{Var}[\min(\tau, 0)^2] = s^4 \Big( \frac{k}{2} - \frac{1}{4} \Big)"""
     for _, mass in laws():
         variance, kurtosis = moments(mass)
         squares = np.minimum(NOISE, 0) ** 2.0
@@ -68,8 +70,8 @@ def their_spread():
 
 @formula("19.5")
 def kurtoses():
-    """k = 6 + (1 - alpha)^2 / (2 alpha) of two-sided geometric noise,
-    k = 3 + 1 / (lambda_1 + lambda_2) of Skellam noise
+    r"""k = \begin{cases} 6 + (1 - \alpha)^2 / (2 \alpha) & \text{for two-sided geometric noise} \cr 3 + 1 /
+    (\lambda_1 + \lambda_2) & \text{for Skellam noise} \end{cases}
     """
     for alpha in ALPHAS:
         printed = 6 + (1 - alpha) ** 2 / (2 * alpha)
@@ -82,7 +84,9 @@ def kurtoses():
 
 @formula("19.6")
 def squares_of_sums():
-    """Var[(tau_1 + ... + tau_n)^2 / S] = 2 + ((k_1 - 3) s_1^4 + ... + (k_n - 3) s_n^4) / S^2"""
+    r"""\mathrm{Var}\Big[ \frac{(\tau_1 + \cdots + \tau_n)^2}{S} \Big] = 2 + \frac{(k_1 - 3) s_1^4 + \cdots +
+    (k_n - 3) s_n^4}{S^2}
+    """
     near = np.abs(NOISE) <= 400
     narrow = [mass[near] for _, mass in laws() if moments(mass)[0] <= 100]  # wider sums need a longer table
     assert len(narrow) > 2

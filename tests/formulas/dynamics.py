@@ -21,7 +21,9 @@ M = np.array([0.5, 1.3])
 
 @formula("17.1")
 def a_chain():
-    """x_tk = m g_t theta_tk,   theta_tk ~ Gamma(sum_j Pi_kj theta_(t-1)j + epsilon, 1)"""
+    r"""x_{tk} = m \, g_t \, \theta_{tk}, \quad \theta_{tk} \sim \mathrm{Gamma}\Big( \sum_j \Pi_{kj}
+    \theta_{t-1,j} + \epsilon, \; 1 \Big)
+    """
     rng, (m, g) = np.random.default_rng(1), (1.5, np.array([1.0, 2.0, 0.5]))
     prior = gamma_chain.GammaChainPrior(1.0, False)
     chain = draw_chain(prior, (3, 2), rng)._replace(transition=PI, sizes=NU, scale=m, volume=g)
@@ -40,7 +42,9 @@ def a_chain():
 
 @formula("17.2")
 def counts_made_whole():
-    """P(m | x) x^n exp(-e x) = C x^(n + m) exp(-E x),   m | x ~ Poisson((E - e) x)"""
+    r"""P(m \mid x) \, x^n e^{-e x} = C \, x^{n + m} e^{-E x}, \quad m \mid x \sim \mathrm{Poisson}((E - e) \,
+    x)
+    """
     x, (n, e, most) = np.linspace(0.1, 5.0, 20), (3, 0.4, 1.7)
     for m in range(6):
         left = stats.poisson.logpmf(m, (most - e) * x) + n * np.log(x) - e * x
@@ -49,8 +53,10 @@ def counts_made_whole():
 
 @formula("17.3")
 def a_step_with_theta_integrated_out():
-    """P(n_t | r) = Gamma(n_t + r) / (n_t! Gamma(r)) (1 - exp(-zeta_t))^n_t exp(-r zeta_t),
-    zeta_t = log(1 + E_t + zeta_(t+1)),   r = sum_j Pi_kj theta_(t-1)j + epsilon"""
+    r"""\begin{aligned} P(n_t \mid r) & = \frac{\Gamma(n_t + r)}{n_t! \, \Gamma(r)} (1 - e^{-\zeta_t})^{n_t}
+    e^{-r \zeta_t}, \cr \zeta_t & = \log(1 + E_t + \zeta_{t+1}), \quad r = \sum_j \Pi_{kj} \theta_{t-1,j} +
+    \epsilon \end{aligned}
+    """
     exposure, later = np.array([[0.7, 0.7], [1.5, 1.5], [0.4, 0.4]]), 0.0
     chain = draw_chain(gamma_chain.GammaChainPrior(1.0, True), (3, 2), np.random.default_rng(1))
     tables = gamma_chain.draw_tables(chain, Unscaled(X, np.zeros((3, 2)), exposure), np.random.default_rng(1))
@@ -83,7 +89,9 @@ def stirling(n):
 
 @formula("17.4")
 def columns_of_a_transition_matrix():
-    """Pi_kj ~ Dirichlet over k of nu_k nu_j, and of xi nu_j where k = j,   nu_k ~ Gamma(gamma_0 / K, beta)"""
+    r"""\Pi_{\cdot j} \sim \mathrm{Dirichlet}(a_{\cdot j}), \quad a_{kj} = \nu_k \nu_j \text{ if } k \ne j,
+    \quad a_{jj} = \xi \nu_j, \quad \nu_k \sim \mathrm{Gamma}(\gamma_0 / K, \beta)
+    """
     sizes, stay = np.array([0.5, 1.0, 3.0]), 7.0
     brute = [[(stay if k == j else sizes[k]) * sizes[j] for j in range(3)] for k in range(3)]
     same(gamma_chain.dirichlet_of(sizes, stay), np.array(brute))
@@ -99,8 +107,10 @@ def columns_of_a_transition_matrix():
 
 @formula("17.5")
 def a_dirichlet_multinomial_taken_apart():
-    """Gamma(A) / Gamma(A + L) = integral of q^(L - 1) (1 - q)^(A - 1) / Gamma(L) dq over 0 to 1,
-    Gamma(a + l) / Gamma(a) = l! [z^l] (1 - z)^(-a) = sum over h of |s(l, h)| a^h"""
+    r"""\begin{aligned} \frac{\Gamma(A)}{\Gamma(A + L)} & = \int_0^1 \frac{q^{L - 1} (1 - q)^{A - 1}}{\Gamma(L)}
+    \, dq, \cr \frac{\Gamma(a + l)}{\Gamma(a)} & = l! \, [z^l] (1 - z)^{-a} = \sum_h |s(l, h)| \, a^h
+    \end{aligned}
+    """
     for a, n in ((1.5, 1), (2.3, 4), (4.0, 7)):
         brute = integrate.quad(lambda q: q ** (n - 1) * (1 - q) ** (a - 1), 0, 1)[0] / special.gamma(n)  # noqa: B023
         same(special.gamma(a) / special.gamma(a + n), brute, 1e-7)
@@ -111,7 +121,7 @@ def a_dirichlet_multinomial_taken_apart():
 
 @formula("17.6")
 def distributions_given_whole_counts():
-    """phi_k | n ~ Dirichlet(a + n_1k, ..., a + n_Vk)"""
+    r"""\phi_k \mid n \sim \mathrm{Dirichlet}(a + n_{1k}, \ldots, a + n_{Vk})"""
     rng, count = np.random.default_rng(3), np.array([[3.0], [0.0], [7.0]])
     factor = type("Shape", (), {"shape": (3, 1), "component_shape": (1, 1)})
     given = factor, np.array([0.5]), 1.0, np.full((3, 1), 1 / 3), count, np.full((3, 1), 2.0)
@@ -123,8 +133,9 @@ def distributions_given_whole_counts():
 
 @formula("17.7")
 def concentration_given_whole_counts():
-    """log p(log a | n) = log p(log a)
-    + sum_k [lgamma(V a) - lgamma(V a + n_.k) + sum_v lgamma(a + n_vk) - lgamma(a)]"""
+    r"""\log p(\log a \mid n) = \log p(\log a) + \sum_k \Big[ \log \frac{\Gamma(V a)}{\Gamma(V a + n_{\cdot k})}
+    + \sum_v \log \frac{\Gamma(a + n_{vk})}{\Gamma(a)} \Big]
+    """
     n, a = np.array([[3.0, 0.0], [0.0, 1.0], [7.0, 2.0]]), np.array([0.05, 0.3, 1.7])
     printed, brute = (stats.norm.logpdf(np.log(a), np.log(0.1), 1.0) for _ in range(2))
     for k in range(2):
@@ -138,8 +149,9 @@ def concentration_given_whole_counts():
 
 @formula("17.8")
 def a_scale_given_the_factor():
-    """log p(x | m) = sum_tk [a_tk log(x_tk / m) - x_tk / m - lgamma(a_tk)],
-    a_tk = sum_j Pi_kj x_(t-1)j / m + epsilon"""
+    r"""\log p(x \mid m) = \sum_{tk} \Big[ a_{tk} \log \frac{x_{tk}}{m} - \frac{x_{tk}}{m} - \log \Gamma(a_{tk})
+    \Big], \quad a_{tk} = \sum_j \Pi_{kj} \frac{x_{t-1,j}}{m} + \epsilon
+    """
     printed, brute, own = [], [], []
     for m in M:
         a = np.vstack([NU, X[:-1] @ PI.T / m + gamma_chain.SOURCE])
@@ -152,7 +164,7 @@ def a_scale_given_the_factor():
 
 @formula("17.9")
 def tables_of_rows_with_dates():
-    """p(n_dk, l_dk | x) proportional to x^l exp(-x log(1 + e / b)),   l | n, x ~ CRT(n, x)"""
+    r"""p(n_{dk}, l_{dk} \mid x) \propto x^l \exp(-x \log(1 + e / b)), \quad l \mid n, x \sim \mathrm{CRT}(n, x)"""
     e, b = 1.7, 0.6
     for n in (1, 2, 5):
         printed, brute = [], []
@@ -169,8 +181,9 @@ def tables_of_rows_with_dates():
 
 @formula("17.10")
 def counts_with_rows_summed_out():
-    """log p(n | x, b)
-    = sum_dk [lgamma(x_tk + n_dk) - lgamma(x_tk) - x_tk log(1 + e_dk / b_d) - n_dk log(b_d + e_dk)]"""
+    r"""\log p(n \mid x, b) = \sum_{dk} \Big[ \log \frac{\Gamma(x_{tk} + n_{dk})}{\Gamma(x_{tk})} - x_{tk}
+    \log\Big( 1 + \frac{e_{dk}}{b_d} \Big) - n_{dk} \log(b_d + e_{dk}) \Big]
+    """
     n, e = np.array([[3.0, 0.0], [1.0, 5.0]]), np.array([[1.0, 0.5], [2.0, 0.7]])
     printed, brute, own = [], [], []
     for times in (0.3, 1.0, 2.5):
@@ -185,7 +198,7 @@ def counts_with_rows_summed_out():
 
 @formula("17.11")
 def expected_shares_of_rows_with_dates():
-    """E[theta_dk / sum_j theta_dj | x] = x_tk / sum_j x_tj"""
+    r"""\mathrm{E}\Big[ \frac{\theta_{dk}}{\sum_j \theta_{dj}} \;\Big|\; x \Big] = \frac{x_{tk}}{\sum_j x_{tj}}"""
     prior = DatedRowsPrior(1.0, 1.0, np.array([0, 1]), 2)
     x = np.array([[0.3, 1.2, 2.0], [0.8, 0.1, 0.4]])
     printed = x / x.sum(axis=1, keepdims=True)
@@ -208,7 +221,7 @@ def seasonal(**values):
 
 @formula("17.12")
 def a_chain_with_seasons():
-    """x_tk = m g_t psi_sk theta_tk,   psi_sk ~ Gamma(c, c)"""
+    r"""x_{tk} = m \, g_t \, \psi_{sk} \, \theta_{tk}, \quad \psi_{sk} \sim \mathrm{Gamma}(c, c)"""
     chain, nothing = seasonal(), np.zeros((3, 2))
     units = gamma_chain.units(chain, np.array([1.0, 2.0, 0.5]))
     same(units, 1.3 * np.array([[1.0], [2.0], [0.5]]) * PSI[[0, 1, 0]])
@@ -220,7 +233,9 @@ def a_chain_with_seasons():
 
 @formula("17.13")
 def seasons_given_theta():
-    """psi_sk | theta, n ~ Gamma(c + sum_t n_tk, c + sum_t e_tk m g_t theta_tk)"""
+    r"""\psi_{sk} \mid \theta, n \sim \mathrm{Gamma}\Big( c + \sum_t n_{tk}, \; c + \sum_t e_{tk} \, m \, g_t \,
+    \theta_{tk} \Big)
+    """
     chain, rng = seasonal(), np.random.default_rng(3)
     n, e = np.array([[3.0, 0.0], [1.0, 9.0], [5.0, 2.0]]), np.array([[0.5, 1.0], [2.0, 0.7], [1.0, 0.3]])
     draws = np.array([gamma_chain.draw_seasons(chain, X, n, e, rng).seasons for _ in range(1000)])
@@ -232,7 +247,9 @@ def seasons_given_theta():
 
 @formula("17.14")
 def seasons_given_the_factor():
-    """log p(log psi_sk | x) = c log psi_sk - c psi_sk + sum_tj [a_tj log theta_tj - theta_tj - lgamma(a_tj)]"""
+    r"""\log p(\log \psi_{sk} \mid x) = c \log \psi_{sk} - c \, \psi_{sk} + \sum_{tj} \big[ a_{tj} \log
+    \theta_{tj} - \theta_{tj} - \log \Gamma(a_{tj}) \big]
+    """
     value, grid = X * PSI[[0, 1, 0]] * 1.3, np.linspace(-8.0, 4.0, 1201)
 
     def printed(log_psi):

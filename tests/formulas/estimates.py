@@ -32,7 +32,7 @@ def mean_given(count, alpha, function):
 
 @formula("10.1")
 def debiased_reports():
-    """T = (1 + alpha) (max(r, 0) - alpha / (1 - alpha^2))"""
+    r"""T = (1 + \alpha) \Big( \max(r, 0) - \frac{\alpha}{1 - \alpha^2} \Big)"""
     for alpha in ALPHAS:
 
         def debiased(r, alpha=alpha):
@@ -55,7 +55,9 @@ def start_matrix(observations):
 
 @formula("10.2")
 def mean_of_debiased_reports():
-    """E[T | mu] = (1 + alpha) mu - alpha / (1 - alpha) (1 - exp(-(1 - alpha) mu))"""
+    r"""\mathrm{E}[T \mid \mu] = (1 + \alpha) \mu - \frac{\alpha}{1 - \alpha} \left( 1 - e^{-(1 - \alpha) \mu}
+    \right)
+    """
     for alpha, mu in product(ALPHAS, (0.01, 0.5, 3.0, 20.0)):
         counts = np.arange(120)
         means = [mean_given(y, alpha, lambda r: np.maximum(r, 0)) for y in counts]
@@ -65,7 +67,9 @@ def mean_of_debiased_reports():
 
 @formula("10.3")
 def column_update():
-    """theta_dk <- max(0, theta_dk + sum_v (T_dv - sum_j theta_dj phi_vj) phi_vk / sum_v phi_vk^2)"""
+    r"""\theta_{dk} \leftarrow \max\left( 0, \; \theta_{dk} + \frac{\sum_v (T_{dv} - \sum_j \theta_{dj}
+    \phi_{vj}) \, \phi_{vk}}{\sum_v \phi_{vk}^2} \right)
+    """
     rng = np.random.default_rng(3)
     target, theta, phi = rng.normal(0.5, 1.0, (6, 5)), rng.random((6, 2)), rng.random((5, 2))
     for k in range(2):
@@ -86,7 +90,7 @@ def column_update():
 
 @formula("10.4")
 def error_of_blocks():
-    """|B|^2 - sum_cd (theta_c^T B theta_d)^2 / (|theta_c|^2 |theta_d|^2)"""
+    r"""|B|^2 - \sum_{cd} \frac{(\theta_c^T B \, \theta_d)^2}{|\theta_c|^2 \, |\theta_d|^2}"""
     rng = np.random.default_rng(4)
     between, theta = rng.random((6, 6)), np.eye(2)[[0, 0, 1, 1, 1, 0]] * rng.random((6, 1))
     basis = np.einsum("ic,jd->ijcd", theta, theta).reshape(36, 4)
@@ -100,7 +104,9 @@ def error_of_blocks():
 
 @formula("10.5")
 def what_annealed_blocks_explain():
-    """1/2 sum_cd max(A_cd, 0)^2 / Q_cd,   A_cd = sum_ij w_i w_j L_ij,   Q_cd = sum_ij w_i^2 w_j^2"""
+    r"""\frac{1}{2} \sum_{cd} \frac{\max(A_{cd}, 0)^2}{Q_{cd}}, \quad A_{cd} = \sum_{ij} w_i w_j L_{ij}, \quad
+    Q_{cd} = \sum_{ij} w_i^2 w_j^2
+    """
     rng, group, off = np.random.default_rng(5), np.array([0, 0, 1, 1, 1, 0]), ~np.eye(6, dtype=bool)
     between, size = rng.normal(0.3, 1.0, (6, 6)), rng.random(6) + 0.1
     raised = size + size.mean()
@@ -121,7 +127,7 @@ def what_annealed_blocks_explain():
 
 @formula("11.1")
 def size_of_learned_rates():
-    """b_k ~ Gamma(1, s / a),   s = (M / K)^(1 / F)"""
+    r"""b_k \sim \mathrm{Gamma}(1, s / a), \quad s = (M / K)^{1 / F}"""
     for a, mean, n_terms, n_factors in product((0.1, 1.0), (0.02, 3.0), (5, 40), (2, 4)):
         s = (mean / n_terms) ** (1 / n_factors)
         b = stats.gamma(1, scale=a / s).mean()
@@ -137,7 +143,7 @@ def log_joint_of_rate(b, theta, a, s):
 
 @formula("11.2")
 def learned_rate():
-    """b_k | theta ~ Gamma(1 + a D, s / a + sum_d theta_dk)"""
+    r"""b_k \mid \theta \sim \mathrm{Gamma}\Big( 1 + a D, \; s / a + \sum_d \theta_{dk} \Big)"""
     a, s, theta = 0.3, 0.8, np.array([0.2, 1.9, 0.6, 3.1])
     b = np.linspace(0.05, 4.0, 9)
     difference = log_joint_of_rate(b, theta, a, s) - gamma_logpdf(b, 1 + a * 4, s / a + theta.sum())
@@ -151,7 +157,7 @@ def learned_rate():
 
 @formula("11.3")
 def law_of_a_learned_rate():
-    """Q(b_k) = Gamma(1 + a D, s / a + sum_d E[theta_dk])"""
+    r"""Q(b_k) = \mathrm{Gamma}\Big( 1 + a D, \; s / a + \sum_d \mathrm{E}[\theta_{dk}] \Big)"""
     a, s = 0.3, 0.8
     shape, rate = np.array([0.5, 2.0, 1.1]), np.array([1.5, 0.9, 2.2])
     b = np.linspace(0.05, 4.0, 9)
@@ -194,7 +200,7 @@ def multiplied(d, theta, penalty=0.0):
 
 @formula("12.1")
 def ratio_of_counts():
-    """R_dv = E[y | r_dv, mu_dv] / mu_dv,   r_dv > 0"""
+    r"""R_{dv} = \frac{\mathrm{E}[y \mid r_{dv}, \mu_{dv}]}{\mu_{dv}}, \quad r_{dv} > 0"""
     d = data()
     r = ratios(d, d.mu)
     for i in zip(*np.nonzero(d.positive), strict=True):
@@ -206,7 +212,9 @@ def ratio_of_counts():
 
 @formula("12.2")
 def multiplicative_update():
-    """theta_dk <- theta_dk (sum over r_dv > 0 of R_dv phi_vk) / (sum_v e_dv phi_vk)"""
+    r"""\theta_{dk} \leftarrow \theta_{dk} \, \frac{\sum_{v: \, r_{dv} > 0} R_{dv} \phi_{vk}}{\sum_v e_{dv}
+    \phi_{vk}}
+    """
     d = data()
     ratio, printed = ratios(d, d.mu), multiplied(d, d.theta)
     for k in product(range(3), range(2)):
@@ -232,7 +240,9 @@ def multiplicative_update():
 
 @formula("12.3")
 def unbiased_counts():
-    """u(r) = r if r > 0,   -alpha / (1 - alpha) if r <= 0,   E[u(r) | y] = y"""
+    r"""u(r) = \begin{cases} r & \text{if } r > 0 \cr -\alpha / (1 - \alpha) & \text{if } r \le 0 \end{cases}
+    \qquad \mathrm{E}[u(r) \mid y] = y
+    """
     for alpha, y in product(ALPHAS, (0, 1, 5, 40)):
 
         def unbiased(r, alpha=alpha):
@@ -246,8 +256,9 @@ def unbiased_counts():
 
 @formula("12.4")
 def held_total():
-    """theta_dk <- theta_dk (sum over r_dv > 0 of R_dv phi_vk) / (sum_v (e_dv + x) phi_vk),
-    sum_dv mu_dv = sum_dv u(r_dv)"""
+    r"""\theta_{dk} \leftarrow \theta_{dk} \, \frac{\sum_{v: \, r_{dv} > 0} R_{dv} \phi_{vk}}{\sum_v (e_{dv} +
+    x) \, \phi_{vk}}, \quad \sum_{dv} \mu_{dv} = \sum_{dv} u(r_{dv})
+    """
     d = data(masked=False)
     ratio = ratios(d, d.mu)
     printed = multiplied(d, d.theta, 0.3)
@@ -268,7 +279,9 @@ def held_total():
 
 @formula("12.5")
 def variance_of_the_estimate():
-    """v(r) = 2 alpha / (1 - alpha)^2 if r > 0,   alpha / (1 - alpha)^2 if r <= 0,   E[v(r) | y] = Var[u(r) | y]"""
+    r"""v(r) = \begin{cases} 2 \alpha / (1 - \alpha)^2 & \text{if } r > 0 \cr \alpha / (1 - \alpha)^2 & \text{if
+    } r \le 0 \end{cases} \qquad \mathrm{E}[v(r) \mid y] = \mathrm{Var}[u(r) \mid y]
+    """
     for alpha, y in product(ALPHAS, (0, 1, 5, 40)):
 
         def squared(r, alpha=alpha, y=y):
@@ -284,7 +297,10 @@ def variance_of_the_estimate():
 
 @formula("12.6")
 def sums_of_counts_given_reports():
-    """E[u(r) - E[y | r]] = 0,   Var[u(r) - E[y | r]] = E[v(r)] - E[Var[y | r]] <= E[v(r)]"""
+    r"""\begin{aligned} \mathrm{E}\big[ u(r) - \mathrm{E}[y \mid r] \big] & = 0, \cr \mathrm{Var}\big[ u(r) -
+    \mathrm{E}[y \mid r] \big] & = \mathrm{E}[v(r)] - \mathrm{E}\big[ \mathrm{Var}[y \mid r] \big] \le
+    \mathrm{E}[v(r)] \end{aligned}
+    """
     for alpha, mu in product(ALPHAS[:3], (0.3, 2.0, 15.0)):
         counts, reports = np.arange(80), np.arange(-400, 500)
         joint = noise_pmf(reports[None, :] - counts[:, None], alpha) * stats.poisson.pmf(counts, mu)[:, None]

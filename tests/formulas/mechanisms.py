@@ -30,7 +30,9 @@ def kernels():
 
 @formula("14.1")
 def proposals():
-    """Y ~ Poisson(c mu), accepted with probability a(Y) = k(Y) / (k(0) c^Y) <= 1, is a draw of y | report"""
+    r"""Y \sim \mathrm{Poisson}(c \mu), \text{ accepted with probability } a(Y) = \frac{k(Y)}{k(0) \, c^Y} \le
+    1, \text{ is a draw of } y \mid \text{report}
+    """
     y = np.arange(60)
     for (name, k), mu in product(kernels().items(), (0.01, 0.3, 2.0, 6.0)):
         c = k[1] / k[0]
@@ -42,7 +44,9 @@ def proposals():
 
 @formula("14.2")
 def chance_by_proposals():
-    """P(report | mu) = k(0) exp(-(1 - c) mu) E[a(Y)],   Y ~ Poisson(c mu)"""
+    r"""P(\text{report} \mid \mu) = k(0) \, e^{-(1 - c) \mu} \, \mathrm{E}[a(Y)], \quad Y \sim
+    \mathrm{Poisson}(c \mu)
+    """
     y = np.arange(60)
     for k, mu in product(kernels().values(), (0.01, 0.3, 2.0, 6.0)):
         c = k[1] / k[0]
@@ -52,7 +56,9 @@ def chance_by_proposals():
 
 @formula("14.3")
 def exposure():
-    """d log P(report | mu) / d mu = -(1 - k(1) / k(0)) at mu = 0, and at every mu if a = 1"""
+    r"""\frac{d}{d \mu} \log P(\text{report} \mid \mu) = -\Big( 1 - \frac{k(1)}{k(0)} \Big) \text{ at } \mu = 0,
+    \text{ and at every } \mu \text{ if } a = 1
+    """
     for name, k in kernels().items():
 
         def brute(mu, k=k):
@@ -69,7 +75,7 @@ def exposure():
 
 @formula("14.4")
 def rules_in_order():
-    """P(report | y) = sum_z P(report | z) P(z | y)"""
+    r"""P(\text{report} \mid y) = \sum_z P(\text{report} \mid z) \, P(z \mid y)"""
     m, y = cv.mechanisms, np.arange(60)
     for steps in (
         (m.Suppression(8), m.Rounding(5)),

@@ -40,7 +40,7 @@ def rows(reports):
 
 @formula("1.1")
 def the_noise():
-    """P(tau) = (1 - alpha) / (1 + alpha) alpha^|tau|,   tau = ..., -1, 0, 1, ..."""
+    r"""P(\tau) = \frac{1 - \alpha}{1 + \alpha} \, \alpha^{|\tau|}, \quad \tau = \ldots, -1, 0, 1, \ldots"""
     tau = np.arange(-60, 61)
     for alpha in ALPHAS:
         printed = (1 - alpha) / (1 + alpha) * alpha ** np.abs(tau)
@@ -50,7 +50,7 @@ def the_noise():
 
 @formula("1.2")
 def its_moments():
-    """E[tau] = 0,   Var[tau] = 2 alpha / (1 - alpha)^2"""
+    r"""\mathrm{E}[\tau] = 0, \quad \mathrm{Var}[\tau] = \frac{2 \alpha}{(1 - \alpha)^2}"""
     for alpha in ALPHAS:
         chance, law = noise_pmf(NOISE, alpha), TwoSidedGeometric(alpha)
         same(chance @ NOISE, 0.0, atol=1e-9)
@@ -60,7 +60,7 @@ def its_moments():
 
 @formula("1.3")
 def the_promise():
-    """max over r of log P(r | y) / P(r | z) = log(1/alpha) sum_i |y_i - z_i|"""
+    r"""\max_r \, \log \frac{P(r \mid y)}{P(r \mid z)} = \log(1/\alpha) \sum_i |y_i - z_i|"""
     shifts = np.arange(-12, 13)
     for alpha, y, z in product(ALPHAS, [(0, 0), (3, 1)], [(0, 0), (2, 5), (4, 0)]):
         loss = [
@@ -73,7 +73,7 @@ def the_promise():
 
 @formula("1.4")
 def the_level():
-    """alpha = exp(-epsilon / N)"""
+    r"""\alpha = \exp(-\varepsilon / N)"""
     for epsilon, precision in product((0.5, 1.0, 4.0), (1, 2, 7)):
         alpha = exp(-epsilon / precision)
         y, shifts = np.arange(precision + 1), np.arange(-30, 31)
@@ -91,7 +91,9 @@ def renyi(one: np.ndarray, other: np.ndarray, order: float) -> float:
 
 @formula("1.5")
 def gaussian_noise():
-    """P(tau) = exp(-tau^2 / (2 sigma^2)) / sum_k exp(-k^2 / (2 sigma^2)),   sigma^2 = 1 / (2 rho)"""
+    r"""P(\tau) = \frac{\exp(-\tau^2 / (2 \sigma^2))}{\sum_k \exp(-k^2 / (2 \sigma^2))}, \quad \sigma^2 =
+    \frac{1}{2 \rho}
+    """
     for rho in (0.01, 0.125, 2.0):
         law = cv.mechanisms.DiscreteGaussian.keeping(rho)
         sigma = (1 / (2 * rho)) ** 0.5
@@ -103,7 +105,7 @@ def gaussian_noise():
 
 @formula("1.6")
 def its_promise():
-    """D_a(P(r | y), P(r | z)) <= a rho sum_i (y_i - z_i)^2"""
+    r"""D_a(P(r \mid y), P(r \mid z)) \le a \rho \sum_i (y_i - z_i)^2"""
     r = np.arange(-200, 201)
     for rho, order, y, z in product((0.01, 0.125, 1.0), (1.01, 2.0, 6.0), [(0, 0), (3, 1)], [(2, 5), (4, 0)]):
         logs = [[-rho * (r - c) ** 2.0 for c in cells] for cells in (y, z)]
@@ -116,7 +118,7 @@ def its_promise():
 
 @formula("1.7")
 def epsilon_and_delta():
-    """epsilon = min over a > 1 of a rho + log(1 / (a delta)) / (a - 1) + log(1 - 1/a)"""
+    r"""\varepsilon = \min_{a > 1} \left[ a \rho + \frac{\log(1 / (a \delta))}{a - 1} + \log(1 - 1/a) \right]"""
     tau = np.arange(-400, 401)
     for rho, delta in product((0.01, 0.125, 2.0), (1e-3, 1e-6)):
         a = 1 + np.exp(np.linspace(-8, 8, 20_001))
@@ -129,7 +131,7 @@ def epsilon_and_delta():
 
 @formula("1.8")
 def the_other_noise():
-    """D_a(P(r | y), P(r | z)) <= a (epsilon / N)^2 / 2 sum_i (y_i - z_i)^2"""
+    r"""D_a(P(r \mid y), P(r \mid z)) \le a \, \frac{(\varepsilon / N)^2}{2} \sum_i (y_i - z_i)^2"""
     r = np.arange(-600, 601)
     for rate, order, far in product((0.1, 0.5, 2.0), (1.01, 2.0, 6.0), (1, 2, 5)):
         one, other = (np.log(np.tanh(rate / 2)) - rate * np.abs(r - count) for count in (0, far))
@@ -140,8 +142,10 @@ def the_other_noise():
 
 @formula("1.9")
 def wrong_guesses():
-    """(1 - TV) / 2 = exp(-d epsilon / (2 N)) / 2 if d is even,
-    exp(-d epsilon / (2 N)) / (2 cosh(epsilon / (2 N))) if d is odd"""
+    r"""\frac{1 - \mathrm{TV}}{2} = \begin{cases} \tfrac{1}{2} \exp(-d \varepsilon / (2 N)) & \text{if } d
+    \text{ is even} \cr \exp(-d \varepsilon / (2 N)) / (2 \cosh(\varepsilon / (2 N))) & \text{if } d \text{
+    is odd} \end{cases}
+    """
     r = np.arange(-900, 901)
     for rate, d in product((0.1, 0.5, 2.0), (1, 2, 3, 6)):
         one, other = (np.tanh(rate / 2) * np.exp(-rate * np.abs(r - count)) for count in (0, d))
@@ -155,7 +159,7 @@ def wrong_guesses():
 
 @formula("1.10")
 def wrong_guesses_between_neighbours():
-    """(1 - TV) / 2 = (1 - P(tau = 0)) / 2"""
+    r"""\frac{1 - \mathrm{TV}}{2} = \frac{1 - P(\tau = 0)}{2}"""
     tau = np.arange(-400, 401)
     for rho in (1e-3, 0.125, 2.0, 12.0):
         here, there = (np.exp(-rho * (tau - count) ** 2.0) for count in (0, 1))
@@ -167,7 +171,7 @@ def wrong_guesses_between_neighbours():
 
 @formula("2.1")
 def the_weights():
-    """w(y) = mu^y / y! alpha^|r - y|,   y = 0, 1, 2, ..."""
+    r"""w(y) = \frac{\mu^y}{y!} \, \alpha^{|r - y|}, \quad y = 0, 1, 2, \ldots"""
     y = np.arange(60)
     for alpha, mu, r in product(ALPHAS, (0.3, 3.7, 9.0), (-3, 0, 1, 8)):
         w = mu**y / special.factorial(y) * alpha ** np.abs(r - y).astype(float)
@@ -180,9 +184,9 @@ def the_weights():
 
 @formula("2.2")
 def chance_of_a_report():
-    """P(r | mu) = (1 - alpha) / (1 + alpha)
-    [ alpha^r exp(mu / alpha - mu) Q(r + 1, mu / alpha)
-    + alpha^-r exp(mu alpha - mu) P(r + 1, mu alpha) ],   r >= 0"""
+    r"""P(r \mid \mu) = \frac{1 - \alpha}{1 + \alpha} \left[ \alpha^r e^{\mu / \alpha - \mu} \, Q(r + 1, \mu /
+    \alpha) + \alpha^{-r} e^{\mu \alpha - \mu} \, P(r + 1, \mu \alpha) \right], \quad r \ge 0
+    """
     for alpha, mu in settings():
         printed = [float(mpmath.log(chance(r, mpf(alpha), mpf(mu)))) for r in (0, *POSITIVE)]
         same(printed, log_chance(alpha, mu)[rows((0, *POSITIVE))], 1e-11, 1e-11)
@@ -208,9 +212,10 @@ def chance(r, alpha, mu):
 
 @formula("2.3")
 def expectation_of_a_count():
-    """E[y | r, mu] = (1 - alpha) / (1 + alpha)
-    [ mu / alpha alpha^r exp(mu / alpha - mu) Q(r, mu / alpha)
-    + mu alpha alpha^-r exp(mu alpha - mu) P(r, mu alpha) ] / P(r | mu),   r > 0"""
+    r"""\mathrm{E}[y \mid r, \mu] = \frac{1 - \alpha}{1 + \alpha} \cdot \frac{ \frac{\mu}{\alpha} \, \alpha^r
+    e^{\mu / \alpha - \mu} \, Q(r, \mu / \alpha) + \mu \alpha \, \alpha^{-r} e^{\mu \alpha - \mu} \, P(r,
+    \mu \alpha) }{ P(r \mid \mu) }, \quad r > 0
+    """
     for alpha, mu in settings():
         a, m, printed = mpf(alpha), mpf(mu), []
         for r in POSITIVE:
@@ -223,7 +228,7 @@ def expectation_of_a_count():
 
 @formula("2.4")
 def counts_behind_reports_that_are_not_positive():
-    """y | r, mu ~ Poisson(alpha mu),   r <= 0"""
+    r"""y \mid r, \mu \sim \mathrm{Poisson}(\alpha \mu), \quad r \le 0"""
     for alpha, mu in settings():
         law = count_law(alpha, mu)[REPORTS <= 0]
         same(law, np.tile(stats.poisson.pmf(COUNTS, alpha * mu), (len(law), 1)), 1e-9, 1e-15)
@@ -233,7 +238,7 @@ def counts_behind_reports_that_are_not_positive():
 
 @formula("2.5")
 def chance_of_reports_that_are_not_positive():
-    """P(r | mu) = (1 - alpha) / (1 + alpha) alpha^-r exp(-(1 - alpha) mu),   r <= 0"""
+    r"""P(r \mid \mu) = \frac{1 - \alpha}{1 + \alpha} \, \alpha^{-r} e^{-(1 - \alpha) \mu}, \quad r \le 0"""
     r = REPORTS[REPORTS <= 0]
     for alpha, mu in settings():
         printed = (1 - alpha) / (1 + alpha) * alpha ** -r.astype(float) * exp(-(1 - alpha) * mu)
@@ -243,7 +248,7 @@ def chance_of_reports_that_are_not_positive():
 
 @formula("2.6")
 def chance_of_not_positive():
-    """P(r <= 0 | mu) = exp(-(1 - alpha) mu) / (1 + alpha)"""
+    r"""P(r \le 0 \mid \mu) = \frac{e^{-(1 - \alpha) \mu}}{1 + \alpha}"""
     for alpha, mu in settings():
         tails = np.cumsum(noise_pmf(NOISE, alpha))[NOISE <= 0][::-1][: len(COUNTS)]  # P(tau <= -y)
         printed = exp(-(1 - alpha) * mu) / (1 + alpha)
@@ -253,7 +258,7 @@ def chance_of_not_positive():
 
 @formula("2.7")
 def chance_that_a_zero_turns_positive():
-    """P(r > 0 | y = 0) = alpha / (1 + alpha)"""
+    r"""P(r > 0 \mid y = 0) = \frac{\alpha}{1 + \alpha}"""
     for alpha in ALPHAS:
         same(alpha / (1 + alpha), noise_pmf(NOISE[NOISE > 0], alpha).sum())
         same(alpha / (1 + alpha), TwoSidedGeometric(alpha).sf(0))
@@ -261,7 +266,7 @@ def chance_that_a_zero_turns_positive():
 
 @formula("2.8")
 def gradient():
-    """d log P(r | mu) / d mu = E[y | r, mu] / mu - 1"""
+    r"""\frac{d}{d \mu} \log P(r \mid \mu) = \frac{\mathrm{E}[y \mid r, \mu]}{\mu} - 1"""
     for alpha, mu in settings():
         for r in (-20, -1, 0, *POSITIVE):
             y = np.arange(700)
@@ -277,7 +282,9 @@ def gradient():
 
 @formula("2.9")
 def ratios():
-    """w(y) / w(y - 1) = mu / (alpha y) if y <= r,   mu alpha / y if y > r"""
+    r"""\frac{w(y)}{w(y - 1)} = \begin{cases} \mu / (\alpha y) & \text{if } y \le r \cr \mu \alpha / y &
+    \text{if } y > r \end{cases}
+    """
     y = np.arange(1, 50)
     for alpha, mu in settings():
         for r in (-4, 0, 5, 40):
@@ -289,7 +296,9 @@ def ratios():
 
 @formula("2.10")
 def mode():
-    """mode of w = floor(mu / alpha) if mu / alpha < r,   floor(mu alpha) if mu alpha > r,   r otherwise,   r >= 0"""
+    r"""\text{mode of } w = \begin{cases} \lfloor \mu / \alpha \rfloor & \text{if } \mu / \alpha < r \cr \lfloor
+    \mu \alpha \rfloor & \text{if } \mu \alpha > r \cr r & \text{otherwise} \end{cases} \qquad r \ge 0
+    """
     for alpha, mu in settings():
         for r in REPORTS[REPORTS >= 0]:
             printed = floor(mu / alpha) if mu / alpha < r else floor(mu * alpha) if mu * alpha > r else r
@@ -311,8 +320,10 @@ def printed_sides(r, alpha, mu):
 
 @formula("9.1")
 def sums_on_both_sides():
-    """B = sum over y < r of w(y) / w(r) = sum_{j=1..r} r! / (r - j)! (alpha / mu)^j,
-    A = sum over y > r of w(y) / w(r) = sum_{j>=1} r! / (r + j)! (mu alpha)^j"""
+    r"""\begin{aligned} B & = \sum_{y < r} \frac{w(y)}{w(r)} = \sum_{j=1}^{r} \frac{r!}{(r - j)!} \Big(
+    \frac{\alpha}{\mu} \Big)^j, \cr A & = \sum_{y > r} \frac{w(y)}{w(r)} = \sum_{j \ge 1} \frac{r!}{(r +
+    j)!} (\mu \alpha)^j \end{aligned}
+    """
     for alpha, mu in settings():
         for r in POSITIVE:
             terms = log_terms(alpha, mu)[rows(r)]
@@ -322,7 +333,9 @@ def sums_on_both_sides():
 
 @formula("9.2")
 def chance_by_the_sums():
-    """log P(r | mu) = log((1 - alpha) / (1 + alpha)) + r log(mu) - mu - log(r!) + log(B + 1 + A),   r >= 0"""
+    r"""\log P(r \mid \mu) = \log \frac{1 - \alpha}{1 + \alpha} + r \log \mu - \mu - \log r! + \log(B + 1 + A),
+    \quad r \ge 0
+    """
     for alpha, mu in settings():
         for r in (0, *POSITIVE):
             below, above = printed_sides(r, alpha, mu)
@@ -333,7 +346,7 @@ def chance_by_the_sums():
 
 @formula("9.3")
 def expectation_by_the_sums():
-    """E[y | r, mu] / mu = (B / alpha + alpha (1 + A)) / (B + 1 + A),   r > 0"""
+    r"""\frac{\mathrm{E}[y \mid r, \mu]}{\mu} = \frac{B / \alpha + \alpha (1 + A)}{B + 1 + A}, \quad r > 0"""
     for alpha, mu in settings():
         for r in POSITIVE:
             below, above = printed_sides(r, alpha, mu)
@@ -344,7 +357,7 @@ def expectation_by_the_sums():
 
 @formula("9.4")
 def expectation_at_small_rates():
-    """E[y | r, mu] / mu -> 1 / alpha as mu -> 0,   r > 0"""
+    r"""\frac{\mathrm{E}[y \mid r, \mu]}{\mu} \to \frac{1}{\alpha} \text{ as } \mu \to 0, \quad r > 0"""
     for alpha, r in product(ALPHAS, POSITIVE):
         for mu in (1e-6, 1e-12):
             w = [mpf(mu) ** y / mpmath.factorial(y) * mpf(alpha) ** abs(r - y) for y in range(12)]

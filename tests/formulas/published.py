@@ -41,7 +41,9 @@ def series(s, x):
 
 @formula("7.1")
 def noise_of_random_rates():
-    """r = y + g_1 - g_2,   g_l ~ Poisson(lambda_l),   lambda_l ~ Gamma(1, (1 - alpha) / alpha)"""
+    r"""r = y + g_1 - g_2, \quad g_l \sim \mathrm{Poisson}(\lambda_l), \quad \lambda_l \sim \mathrm{Gamma}(1, (1
+    - \alpha) / \alpha)
+    """
     for alpha in ALPHAS[:3]:
         b, counts = (1 - alpha) / alpha, np.arange(120)
 
@@ -59,7 +61,7 @@ def noise_of_random_rates():
 
 @formula("7.2")
 def smaller_count():
-    """m = min(y + g_1, g_2) ~ Bessel(|r|, 2 sqrt((lambda_1 + mu) lambda_2))"""
+    r"""m = \min(y + g_1, g_2) \sim \mathrm{Bessel}\big( |r|, \, 2 \sqrt{(\lambda_1 + \mu) \lambda_2} \big)"""
     total = N[:, None] + N[None, :]
     for r, mu, rate_1, rate_2 in CASES:
         smaller = np.maximum(np.minimum(total, total - r), 0)
@@ -69,7 +71,9 @@ def smaller_count():
 
 @formula("7.3")
 def bessel_law():
-    """P(m) = (x / 2)^(2 m + s) / (m! (m + s)! I_s(x)) for Bessel(s, x),   m = 0, 1, 2, ..."""
+    r"""P(m) = \frac{(x / 2)^{2 m + s}}{m! \, (m + s)! \, I_s(x)} \text{ for } \mathrm{Bessel}(s, x), \quad m =
+    0, 1, 2, \ldots
+    """
     for s, x in product((0, 1, 5, 20), (0.1, 1.0, 7.0, 30.0)):
         same(bessel_pmf(s, x, N), series(s, x), 1e-9, 1e-300)
         same(Bessel(s, x).pmf(N), series(s, x), 1e-9, 1e-300)
@@ -77,7 +81,7 @@ def bessel_law():
 
 @formula("7.4")
 def larger_counts():
-    """y + g_1 = m + max(r, 0),   g_2 = y + g_1 - r"""
+    r"""y + g_1 = m + \max(r, 0), \quad g_2 = y + g_1 - r"""
     for r, total in product(range(-9, 10), range(12)):
         g_2 = total - r
         if g_2 >= 0:
@@ -86,7 +90,7 @@ def larger_counts():
 
 @formula("7.5")
 def true_count_within_a_total():
-    """y | y + g_1 ~ Binomial(y + g_1, mu / (mu + lambda_1))"""
+    r"""y \mid y + g_1 \sim \mathrm{Binomial}\Big( y + g_1, \, \frac{\mu}{\mu + \lambda_1} \Big)"""
     for r, mu, rate_1, rate_2 in CASES:
         law = joint_law(r, mu, rate_1, rate_2)
         for total in (1, 4, 9):
@@ -99,7 +103,7 @@ def true_count_within_a_total():
 
 @formula("7.6")
 def noise_rate():
-    """lambda_l | g_l ~ Gamma(1 + g_l, 1 / alpha)"""
+    r"""\lambda_l \mid g_l \sim \mathrm{Gamma}(1 + g_l, \, 1 / \alpha)"""
     rates = np.linspace(0.05, 6.0, 9)
     for alpha, g in product(ALPHAS, (0, 1, 5)):
         brute = stats.gamma.logpdf(rates, 1, scale=alpha / (1 - alpha)) + stats.poisson.logpmf(g, rates)
@@ -109,7 +113,7 @@ def noise_rate():
 
 @formula("7.7")
 def bessel_mode():
-    """mode of Bessel(s, x) = floor((sqrt(x^2 + s^2) - s) / 2)"""
+    r"""\text{mode of } \mathrm{Bessel}(s, x) = \left\lfloor \frac{\sqrt{x^2 + s^2} - s}{2} \right\rfloor"""
     for s, x in product((0, 1, 5, 20, 60), (0.1, 1.0, 2.7, 7.3, 30.1)):
         printed = floor((sqrt(x**2 + s**2) - s) / 2)
         assert printed == int(np.argmax(series(s, x))) == Bessel(s, x).mode()
@@ -117,7 +121,9 @@ def bessel_mode():
 
 @formula("7.8")
 def bessel_mean():
-    """mean of Bessel(s, x) = x / 2 I_{s+1}(x) / I_s(x),   within 1 of the mode"""
+    r"""\text{mean of } \mathrm{Bessel}(s, x) = \frac{x}{2} \, \frac{I_{s+1}(x)}{I_s(x)}, \quad \text{within 1
+    of the mode}
+    """
     for s, x in product((0, 1, 5, 20, 60), (0.1, 1.0, 2.7, 7.3, 30.1)):
         printed, brute = x / 2 * special.ive(s + 1, x) / special.ive(s, x), series(s, x) @ N
         same(printed, brute, 1e-9)
@@ -132,9 +138,10 @@ def log_geometric(mean, variance):
 
 @formula("7.9")
 def published_split():
-    """E[y] = (m + max(r, 0)) G[mu] / (G[mu] + G[lambda_1]),
-    m = mode of Bessel(|r|, 2 sqrt(G[lambda_2] G[lambda_1 + mu])),
-    G[mu] = sum_k G[theta_dk] G[phi_vk]"""
+    r"""\begin{aligned} \mathrm{E}[y] & = (m + \max(r, 0)) \frac{G[\mu]}{G[\mu] + G[\lambda_1]}, \quad G[\mu] =
+    \sum_k G[\theta_{dk}] \, G[\phi_{vk}], \cr m & = \text{mode of } \mathrm{Bessel}\big( |r|, \, 2
+    \sqrt{G[\lambda_2] \, G[\lambda_1 + \mu]} \big) \end{aligned}
+    """
     alpha, mean, variance, g_mu = 0.4, 2.1, 0.5, 1.6  # moments of mu, and the sum of products of G
     for r, (shape_1, shape_2) in product((-3, 0, 1, 8), ((1.0, 1.0), (2.5, 4.0))):
         g_1, g_2 = (alpha * exp(special.psi(shape)) for shape in (shape_1, shape_2))
@@ -156,7 +163,7 @@ def published_split():
 
 @formula("7.10")
 def delta_method():
-    """log G[X] = log E[X] - Var[X] / (2 E[X]^2),   approximately"""
+    r"""\log G[X] \approx \log \mathrm{E}[X] - \frac{\mathrm{Var}[X]}{2 \, \mathrm{E}[X]^2}"""
     for shape, rate in product((3.0, 10.0, 100.0, 1000.0), (0.2, 4.0)):
         law = stats.gamma(shape, scale=1 / rate)
         brute = special.psi(shape) - log(rate)  # E log X of a gamma variable

@@ -25,7 +25,7 @@ def own(prior, value=X):
 
 @formula("18.1")
 def priors_of_shape_and_rates():
-    """log a ~ Normal(log 0.1, 1),   b_k | a ~ Gamma(1, s / a)"""
+    r"""\log a \sim \mathrm{Normal}(\log 0.1, 1), \quad b_k \mid a \sim \mathrm{Gamma}(1, s / a)"""
     start = LearnedShapePrior(S, None).start(FACTOR)
     same(start[0] / start[1], S)
     for a in A:  # an entry's mean at the rate's mean is s
@@ -38,9 +38,10 @@ def priors_of_shape_and_rates():
 
 @formula("18.2")
 def shape_given_entries():
-    """log p(log a | x) = log p(log a)
-    + sum_k [log(s / a) + lgamma(1 + a n_k) - (1 + a n_k) log(s / a + S_k)]
-    + a sum_i log x_i - n lgamma(a)"""
+    r"""\begin{aligned} \log p(\log a \mid x) = {} & \log p(\log a) + \sum_k \Big[ \log \frac{s}{a} + \log
+    \Gamma(1 + a n_k) - (1 + a n_k) \log\Big( \frac{s}{a} + S_k \Big) \Big] \cr & + a \sum_i \log x_i - n
+    \log \Gamma(a) \end{aligned}
+    """
     printed, brute = np.array(PRIOR), np.array(PRIOR)
     log_b = np.linspace(-25.0, 8.0, 4000)
     for k in range(2):
@@ -58,7 +59,7 @@ def shape_given_entries():
 
 @formula("18.3")
 def shape_given_entries_and_rates():
-    """log p(log a | x, b) = log p(log a) + sum_i [a log b_i + a log x_i - lgamma(a)]"""
+    r"""\log p(\log a \mid x, b) = \log p(\log a) + \sum_i \big[ a \log b_i + a \log x_i - \log \Gamma(a) \big]"""
     b = np.array([[0.5, 2.5]])
     brute = PRIOR + [gamma_logpdf(X, a, b).sum() for a in A]
     printed = PRIOR + [(a * np.log(b) + a * np.log(X) - gammaln(a)).sum() for a in A]
@@ -68,7 +69,7 @@ def shape_given_entries_and_rates():
 
 @formula("18.4")
 def entries_that_were_cut():
-    """P(x < S) = (b S)^a / Gamma(1 + a) = p(S) S / a,   b S -> 0"""
+    r"""P(x < S) = \frac{(b S)^a}{\Gamma(1 + a)} = p(S) \, \frac{S}{a}, \quad b S \to 0"""
     b, cut = 2.5, 1e-9
     for a in A:
         printed = (b * cut) ** a / special.gamma(1 + a)
@@ -81,8 +82,9 @@ def entries_that_were_cut():
 
 @formula("18.5")
 def shape_given_counts():
-    """log p(log a | n, e) = log p(log a)
-    + sum_i [lgamma(a + n_i) - lgamma(a) + a log b_i - (a + n_i) log(b_i + e_i)]"""
+    r"""\log p(\log a \mid n, e) = \log p(\log a) + \sum_i \Big[ \log \frac{\Gamma(a + n_i)}{\Gamma(a)} + a \log
+    b_i - (a + n_i) \log(b_i + e_i) \Big]
+    """
     rng = np.random.default_rng(1)
     n, e, c = rng.poisson(1.0, (4, 2)).astype(float), rng.gamma(2.0, 1.0, (4, 2)), np.array([[1.5, 4.0]])
     printed, brute = np.array(PRIOR), np.array(PRIOR)
@@ -107,7 +109,7 @@ SEEDED = SeededPrior(LearnedShapePrior(S, None), ADDED)
 
 @formula("18.6")
 def entries_with_seeds():
-    """phi_vk | a, b_k ~ Gamma(a + w_vk, b_k)"""
+    r"""\phi_{vk} \mid a, b_k \sim \mathrm{Gamma}(a + w_{vk}, b_k)"""
     rate = np.array([[1.5, 4.0]])
     shape, found = SEEDED.gamma(np.stack([np.full((1, 2), 0.7), rate]), 2.0)
     same(shape, 0.7 + ADDED)
@@ -116,9 +118,10 @@ def entries_with_seeds():
 
 @formula("18.7")
 def shape_given_entries_with_seeds():
-    """log p(log a | x) = log p(log a)
-    + sum_k [log(s / a) + lgamma(1 + a n_k + W_k) - (1 + a n_k + W_k) log(s / a + S_k)]
-    + a sum_i log x_i - sum_i lgamma(a + w_i)"""
+    r"""\begin{aligned} \log p(\log a \mid x) = {} & \log p(\log a) + \sum_k \Big[ \log \frac{s}{a} + \log
+    \Gamma(1 + a n_k + W_k) - (1 + a n_k + W_k) \log\Big( \frac{s}{a} + S_k \Big) \Big] \cr & + a \sum_i
+    \log x_i - \sum_i \log \Gamma(a + w_i) \end{aligned}
+    """
     printed, brute = np.array(PRIOR), np.array(PRIOR)
     log_b = np.linspace(-25.0, 8.0, 4000)
     for k in range(2):
@@ -137,8 +140,10 @@ def shape_given_entries_with_seeds():
 
 @formula("18.8")
 def shape_given_counts_with_seeds():
-    """log p(log a | n, e) = log p(log a) + sum_i [lgamma(a + w_i + n_i) - lgamma(a + w_i)
-    + (a + w_i) log b_i - (a + w_i + n_i) log(b_i + e_i)]"""
+    r"""\begin{aligned} \log p(\log a \mid n, e) = {} & \log p(\log a) + \sum_i \Big[ \log \frac{\Gamma(a + w_i
+    + n_i)}{\Gamma(a + w_i)} \cr & + (a + w_i) \log b_i - (a + w_i + n_i) \log(b_i + e_i) \Big]
+    \end{aligned}
+    """
     rng = np.random.default_rng(2)
     n, e, c = rng.poisson(1.0, (4, 2)).astype(float), rng.gamma(2.0, 1.0, (4, 2)), np.array([[1.5, 4.0]])
     printed, brute = np.array(PRIOR), np.array(PRIOR)

@@ -22,7 +22,9 @@ def objective(p, weights):
 
 @formula("15.1")
 def best_weights():
-    """w = argmax of sum_i log( sum_c w_c p_ic )   over w_c >= 0 with sum_c w_c = 1"""
+    r"""w = \operatorname*{arg\,max}_w \sum_i \log\Big( \sum_c w_c \, p_{ic} \Big) \text{ over } w_c \ge 0
+    \text{ with } \sum_c w_c = 1
+    """
     p = probabilities()
     ours = stacking_weights(np.log(p))
     found = minimize(
@@ -35,7 +37,7 @@ def best_weights():
 
 @formula("15.2")
 def one_round():
-    """w_c <- w_c mean over i of ( p_ic / sum_b w_b p_ib )"""
+    r"""w_c \leftarrow w_c \, \operatorname*{mean}_i \left( \frac{p_{ic}}{\sum_b w_b \, p_{ib}} \right)"""
     p, weights = probabilities(), np.array([0.2, 0.5, 0.3])
     for _ in range(5):
         before, weights = weights, weights * (p / (p @ weights)[:, None]).mean(axis=0)
@@ -45,7 +47,9 @@ def one_round():
 
 @formula("15.3")
 def left_out():
-    """P(r_i | all others) = 1 / E[1 / P(r_i | mu)]   over mu given all reports"""
+    r"""P(r_i \mid \text{all others}) = \frac{1}{\mathrm{E}[1 / P(r_i \mid \mu)]} \text{ over } \mu \text{ given
+    all reports}
+    """
     mu, prior = np.linspace(0.01, 30.0, 6000), stats.gamma.pdf(np.linspace(0.01, 30.0, 6000), 2.0)
     counts = np.array([3, 0, 5])
     likelihood = stats.poisson.pmf(counts[:, None], mu)
@@ -57,7 +61,9 @@ def left_out():
 
 @formula("15.4")
 def many_draws():
-    """L(infinitely many) is about 2 L(S draws) - L(S / 2 draws),   L(n) = log( mean over n draws of P(r | draw) )"""
+    r"""\begin{aligned} L(\text{infinitely many}) & \approx 2 L(S \text{ draws}) - L(S / 2 \text{ draws}), \cr
+    L(n) & = \log\big( \text{mean over } n \text{ draws of } P(r \mid \text{draw}) \big) \end{aligned}
+    """
     one, other, chance = 0.2, 0.5, 0.4  # P(r | draw) takes two values
     right = np.log(chance * one + (1 - chance) * other)
 
@@ -74,7 +80,9 @@ def many_draws():
 
 @formula("15.5")
 def more_chains():
-    """L(M chains) is about L(C) + (L(C) - L(1)) (1/C - 1/M) / (1 - 1/C),   L(1) the mean of L over single chains"""
+    r"""L(M \text{ chains}) \approx L(C) + (L(C) - L(1)) \, \frac{1/C - 1/M}{1 - 1/C}, \quad L(1) \text{ the
+    mean of } L \text{ over single chains}
+    """
     low, high, chance = 0.3, 0.5, 0.4  # P(r | chain) takes two values
 
     def expected(n):
