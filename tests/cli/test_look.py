@@ -146,7 +146,20 @@ def test_the_column_of_reasons_may_have_any_name(here):
 @pytest.mark.parametrize("cells", [(-1, -2, 3, 4), (-1, 2, 3, 4), (-1, -9, -9, 4)])
 def test_negative_numbers_of_several_kinds_are_noise(here, cells):
     (here / "t.csv").write_text("r,a,b\nA,{},{}\nB,{},{}\n".format(*cells))
-    assert run("look", "t.csv").stdout.strip().endswith("-o t.npz --mechanism gaussian --sigma SIGMA")
+    assert (
+        run("look", "t.csv").stdout.strip().endswith("-o t.npz --mechanism two-sided-geometric --alpha ALPHA")
+    )
+
+
+def test_a_first_column_that_increases_names_the_rows(here):
+    rows = [f"{26001 + 2 * i},{i % 4 - 2},{(7 * i) % 5 - 1}" for i in range(12)]
+    (here / "t.csv").write_text("county,a,b\n" + "\n".join(rows) + "\n")
+    found = run("look", "t.csv")
+    assert not found.stderr
+    assert "Does county name the rows?" in found.stdout
+    assert "--row-labels county --mechanism two-sided-geometric --alpha ALPHA" in found.stdout
+    (here / "t.csv").write_text("first,a,b\n" + "\n".join(rows[:9]) + "\n")
+    assert "--row-labels" not in run("look", "t.csv").stdout
 
 
 def test_labels_among_the_cells_do_not_become_words(here):

@@ -5,6 +5,7 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
+from itertools import pairwise
 from math import gcd, log
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ from countveil.data.tables.text import NOTHING_STATED, TABLES, TIMES, Format, te
 from countveil.data.tables.total_lines import total_levels, total_lines
 
 SURE = log(1e4)  # of the evidence that common steps are no coincidence
+ROWS_TO_JUDGE = 10  # fewer counts may increase from row to row by chance
 DIFFERENT = 3
 
 
@@ -142,7 +144,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         if row_labels is not None:
             options += ["--row-labels", row_labels]
             questions.append(
-                f"Are {row_labels} labels? A column that has counts is to be left out of --row-labels."
+                f"Does {row_labels} name the rows? Leave a column of counts out of --row-labels."
             )
         labels = label_places(path, given, row_labels, ())
         body = [column for place, column in enumerate(given.columns) if place not in labels]
@@ -251,7 +253,7 @@ def label_columns(columns: dict[str, list[str]], names: Sequence[str], places: S
     """--row-labels of a wide table in which further columns are labels: years, codes, or text without any number."""
     labels = [name for place, name in enumerate(names) if place in places]
     rest = {name: cells for name, cells in columns.items() if name not in labels}
-    key = key_column(rest)
+    key = key_column(rest) or increasing_first(rest)
     further = [
         name
         for name, cells in rest.items()
@@ -264,6 +266,15 @@ def label_columns(columns: dict[str, list[str]], names: Sequence[str], places: S
     ]
     wanted = [name for name in names if name in (*labels, *further)]
     return joined(wanted) if further and len(further) < len(rest) and all(wanted) else None
+
+
+def increasing_first(columns: dict[str, list[str]]) -> str | None:
+    """A first column of whole numbers that increase from row to row, as codes of places do."""
+    for name, cells in columns.items():
+        numbers = [int(cell) for cell in cells if cell.isdecimal()]
+        increases = all(low < high for low, high in pairwise(numbers))
+        return name if len(numbers) == len(cells) >= ROWS_TO_JUDGE and increases else None
+    return None
 
 
 def words_of(columns: Sequence[Any], form: NumberFormat, official: bool) -> tuple[Words, list[str]]:
@@ -398,8 +409,13 @@ def suggested(
         if (shown == np.floor(shown)).all():
             rule = ["--mechanism", "suppression", "--below", str(least), "--hides-zero"]
             return questions, ["--absent", "0", *rule]
-    if (shown != np.floor(shown)).any() or (shown < 0).any():
-        questions.append("Some numbers are negative or not whole: noise? State it, with its parameter.")
-        return questions, ["--mechanism", "gaussian", "--sigma", "SIGMA"]
+    whole = (shown == np.floor(shown)).all()
+    if not whole or (shown < 0).any():
+        questions.append(
+            "Some numbers are negative or not whole: noise? State its mechanism and its parameter: "
+            "two-sided-geometric (discrete Laplace), discrete-gaussian or gaussian."
+        )
+        noise = ["two-sided-geometric", "--alpha", "ALPHA"] if whole else ["gaussian", "--sigma", "SIGMA"]
+        return questions, ["--mechanism", *noise]
     questions.append("No sign of rounding or hiding: are these the counts themselves?")
     return questions, ["--mechanism", "interval", "--lower", "0", "--upper", "inf"]  # numbers are the counts
