@@ -65,7 +65,7 @@ html_css_files = ["site.css"]
 html_sidebars = {"index": []}
 html_show_sourcelink = False
 html_theme_options = {
-    "logo": {"text": "countveil"},
+    "logo": {"text": f"countveil {release}"},
     "header_links_before_dropdown": 6,
     "navbar_persistent": ["search-button"],  # its name is its text, unlike that of the field that shows a key
     "collapse_navigation": True,  # the buttons that unfold a section have no name for screen readers

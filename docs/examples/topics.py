@@ -29,4 +29,4 @@ print(fit.topics(5).to_string(max_rows=15))
 # %%
 # The same as a picture.
 
-plotting.topics(fit)
+plotting.topics(fit, n=4)
