@@ -10,7 +10,8 @@ import pytest
 
 import countveil as cv
 from countveil.data import covariates
-from countveil.data.covariates import check_levels, in_rows_of, names_in, read_covariates
+from countveil.data.covariates import check_levels, names_in, read_covariates
+from countveil.data.reports import in_rows_of
 from countveil.privacy._covariates import Covariate, RowCovariates
 
 LABELS = ["ann", "bea", "cid", "dan", "eva"]

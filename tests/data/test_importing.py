@@ -60,7 +60,7 @@ def test_a_file_holds_what_was_imported(mechanism, tmp_path):
     assert (found.mechanism, found.source, found.row_labels) == (mechanism, "a table", tuple(names))
     assert "Imported from: a table. Whoever imported them vouches" in found.describe()
     data = observations_of(found)
-    assert data.source == "a table"
+    assert data.provenance.source == "a table"
     assert data.row_labels == names
     wanted = cv.Reports(values, mechanism)
     if isinstance(mechanism, m.TwoSidedGeometric):
@@ -435,7 +435,9 @@ def test_dates_that_could_begin_with_the_day_or_the_month_stay_as_text_until_the
         cv.DynamicModel(1).in_time(found)
     inside, _ = cv.DynamicModel(1, day_first=False).in_time(found)
     assert inside.row_labels == dates
-    np.testing.assert_array_equal(inside.made.report(0).values, 3 * np.arange(24).reshape(12, 2))
+    np.testing.assert_array_equal(
+        inside.provenance.published.report(0).values, 3 * np.arange(24).reshape(12, 2)
+    )
 
 
 @pytest.mark.parametrize(

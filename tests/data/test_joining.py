@@ -11,7 +11,7 @@ from scipy import stats
 import countveil as cv
 from countveil.bridges import protected_counts
 from countveil.data import joining
-from countveil.data.covariates import in_rows_of
+from countveil.data.reports import in_rows_of
 from countveil.privacy._covariates import Covariate, RowCovariates
 from countveil.privacy.concentrated import ConcentratedLevel
 
@@ -104,10 +104,10 @@ def test_one_record_in_two_spellings_is_one_row(one, other):
     assert data.labels[0] == ["bob", one]
     assert [each.epsilon for each in data.levels] == [2, 2]
     assert data.n_masked == 0
-    assert [each.row_labels[1] for each in data.releases] == [one, other]
-    assert joining.together(data.releases, ("bob", one), 2) == data.levels
+    assert [each.row_labels[1] for each in data.provenance.releases] == [one, other]
+    assert joining.together(data.provenance.releases, ("bob", one), 2) == data.levels
     np.testing.assert_array_equal(log_kernels(data), log_kernels(cv.join([first, named(one, 2)])))
-    assert data.covariates.loc[[one, "bob"], "age"].tolist() == [30.0, 20.0]
+    assert data.provenance.covariates.loc[[one, "bob"], "age"].tolist() == [30.0, 20.0]
     in_waves = [
         named(one, 1, waves=(("spring", "autumn"), (0, 0))),
         named(other, 2, waves=(("spring", "autumn"), (0, 1))),
@@ -144,7 +144,7 @@ def test_a_further_report_keeps_what_is_promised():
     more = data.also(values, cv.PrivacyLevel(epsilon=1, precision=4).mechanism)
     assert [each.epsilon for each in more.levels] == [Fraction(9, 4)] * 2
     assert more.levels[0].describe() in more.promise
-    assert more.simulated
+    assert more.provenance.simulated
     without = data.also(values, cv.mechanisms.Rounding(4))
     assert without.levels == (None, None)
     assert "no level of privacy" in without.promise
@@ -179,7 +179,7 @@ def test_reports_without_a_level_promise_nothing_together():
     assert data.levels[0] is None
     assert data.levels[1] == LEVEL
     assert "no level of privacy" in data.promise
-    assert data.source == "Others, 2020"
+    assert data.provenance.source == "Others, 2020"
 
 
 @pytest.mark.long
@@ -208,7 +208,7 @@ def test_levels_by_row_files_and_tensors_are_joined(tmp_path):
     one.save(tmp_path / "one.npz")
     data = cv.join([tmp_path / "one.npz", two])
     assert [each.epsilon for each in data.levels] == [3, 3]
-    assert data.simulated
+    assert data.provenance.simulated
     rng = np.random.default_rng(1)
     tensors = [cv.simulate_release(rng.poisson(2.0, (2, 3, 4)), LEVEL, rng) for _ in range(2)]
     assert cv.join(tensors).mode_shape == (2, 3, 4)
@@ -341,7 +341,7 @@ def test_nodes_of_an_undirected_network_find_each_other_in_another_order():
             if a <= b:
                 x, y = sorted((two.row_labels.index("abc"[a]), two.row_labels.index("abc"[b])))
                 assert values[a, b] == own[x, y]
-    assert cv.join([one, two]).directed is False
+    assert cv.join([one, two]).provenance.directed is False
 
 
 @pytest.mark.long
@@ -456,7 +456,7 @@ def test_a_person_in_two_spellings_is_one_person():
     assert data.levels == same.levels == (cv.PrivacyLevel(2, 2), STRONG, STRONG)
     assert data.promise == same.promise
     np.testing.assert_array_equal(data.reports, same.reports)
-    assert data.covariates["age"].to_dict() == {"bob": 20.0, "ann": 30.0, "cy": 40.0}
+    assert data.provenance.covariates["age"].to_dict() == {"bob": 20.0, "ann": 30.0, "cy": 40.0}
 
 
 def test_a_person_may_have_another_level_in_every_wave():
@@ -507,7 +507,7 @@ def test_covariates_that_stay_are_of_the_person_and_those_that_change_are_left_o
     assert list(people.columns) == ["party"]
     assert dict(people["party"]) == {"bob": "D", "ann": "R", "cy": "I"}
     assert list(people["party"].cat.categories) == ["D", "R", "I"]
-    assert data.differing == {"age": 1}
+    assert data.provenance.differing == {"age": 1}
     assert dict(in_rows_of(data, "~ party")["party"]) == {"bob": "D", "ann": "R", "cy": "I"}
     with pytest.raises(
         ValueError,

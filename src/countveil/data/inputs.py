@@ -6,9 +6,11 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
+from countveil.data.covariates import stated_covariates
 from countveil.data.frames import Cells, cells_of_coordinates, cells_of_frame
 from countveil.data.matrices import annotated_parts, check_mask
 from countveil.data.networks import graph_matrix
+from countveil.data.provenance import Provenance, promise_to_people
 from countveil.laws.noise import Noise, noise_called
 from countveil.privacy import Release
 from countveil.privacy._cells import ByCell
@@ -18,7 +20,8 @@ def graph_parts(graph: Any, weight: str | None, nodes: Any, show: bool) -> tuple
     """A graph's matrix, and its names and mask as options: an undirected one is seen above the diagonal only."""
     matrix, names = graph_matrix(graph, weight, nodes, show=show)
     mask = None if graph.is_directed() else np.tri(len(names), k=-1, dtype=bool)
-    return matrix, {"mask": mask, "row_labels": names, "column_labels": names}
+    provenance = Provenance(directed=bool(graph.is_directed()))
+    return matrix, {"mask": mask, "row_labels": names, "column_labels": names, "provenance": provenance}
 
 
 def mask_of_release(release: Release, mask: Any) -> Any:
@@ -60,6 +63,21 @@ def exposure_of_release(release: Release, exposure: Any = None) -> Any:
             f"got {type(exposure).__name__} in addition: leave exposure out"
         )
     return np.reshape(np.asarray(own.values, dtype=np.float64), own.shape)
+
+
+def provenance_of(release: Release) -> Provenance:
+    """The provenance of a release's reports."""
+    promise = None
+    if release.waves is not None:
+        promise = promise_to_people(release, tuple(dict.fromkeys(release.row_labels or ())))[1]
+    return Provenance(
+        release.simulated, release.source, release.directed, promise, covariates=stated_covariates(release)
+    )
+
+
+def named_by(axes: Sequence[str]) -> Provenance:
+    """The provenance of a long table's cells, whose columns name the axes."""
+    return Provenance(axis_names=tuple(map(str, axes)))
 
 
 def release_labels(release: Release) -> dict[str, Any]:
@@ -115,9 +133,8 @@ class PrivateInputs:
         options = {"row_offset": row_offset, "column_offset": column_offset}
         options["exposure"] = exposure_of_release(release, exposure)
         hidden = mask_of_release(release, mask)
-        found = cls(release.reports, level, hidden, noise=noise, **release_labels(release), **options)
-        found.simulated, found.directed, found.source = release.simulated, release.directed, release.source
-        return found
+        options |= release_labels(release) | {"noise": noise, "provenance": provenance_of(release)}
+        return cls(release.reports, level, hidden, **options)
 
     @classmethod
     def from_coordinates(
@@ -175,9 +192,8 @@ class PrivateInputs:
                 ``PrivatizedCounts``.
         """
         refuse_sums(options)
-        found = cls._of_cells(cells_of_frame(frame, axes, value, categories), alpha, **options)
-        found.axis_names = tuple(map(str, axes))
-        return found
+        cells, provenance = cells_of_frame(frame, axes, value, categories), named_by(axes)
+        return cls._of_cells(cells, alpha, provenance=provenance, **options)
 
     @classmethod
     def _of_cells(cls: Any, cells: Cells, alpha: Any, **options: Any) -> Any:
@@ -200,9 +216,7 @@ class PrivateInputs:
         matrix, found = graph_parts(graph, weight, nodes, show=True)
         if graph.number_of_edges() > joined_pairs(graph):
             raise ValueError("graph must have one report for each pair of actors, got parallel edges")
-        observations = cls(matrix, alpha, **found | options)
-        observations.directed = bool(graph.is_directed())
-        return observations
+        return cls(matrix, alpha, **found | options)
 
     @classmethod
     def from_anndata(cls: Any, data: Any, alpha: Any, layer: str | None = None, **options: Any) -> Any:
@@ -276,9 +290,7 @@ class PlainInputs:
         if show and value is None:
             raise ValueError("value must name the column of reports, got None: only true counts are counted")
         cells = cells_of_frame(frame, axes, value, categories, sum_duplicates=sum_duplicates, show=show)
-        found = cls._of_cells(cells, options)
-        found.axis_names = tuple(map(str, axes))
-        return found
+        return cls._of_cells(cells, options | {"provenance": named_by(axes)})
 
     @classmethod
     def from_graph(
@@ -305,9 +317,7 @@ class PlainInputs:
                 not whole; and as this class.
         """
         matrix, found = graph_parts(graph, weight, nodes, show=cls._allow_sums(False))
-        observations = cls(matrix, **found | options)
-        observations.directed = bool(graph.is_directed())
-        return observations
+        return cls(matrix, **found | options)
 
     @classmethod
     def from_anndata(cls: Any, data: Any, layer: str | None = None, **options: Any) -> Any:

@@ -43,6 +43,7 @@ from countveil.data.matrices import (
     unwrap,
     whole_numbers,
 )
+from countveil.data.provenance import NOT_STATED, Provenance
 from countveil.data.totals import Totals
 from countveil.kernels.entries import MASKED, Entries
 from countveil.laws.counts import POISSON
@@ -72,22 +73,13 @@ class Observations:
         exposure: (D, V) known positive factors of the rates, cell by cell; None where there are none, or offsets say
             the same. Factors are then of rates for one unit of exposure, and every cell is stored.
         row_labels, column_labels: lists of str, or None.
-        axis_names: what a table calls its axes, as "county", None for an axis without a name; empty without any.
         totals: sums of counts that are known or reported besides, over cells (D, V); None without any.
         below_zero: (D, V) sizes of negative reports (``negative_part``); None without any, or in other matrix forms.
-        simulated: whether a release says that its noise was simulated, and protects nobody.
-        source: where imported reports are from, as their release says; None for all others.
-        directed: what a release or a graph says: whether both directions of a pair are counts of their own, or each
-            pair has one count; None for all that are no networks, or do not say.
+        provenance: where the reports are from, and what they were; never changed afterwards.
     """
 
     kind: ClassVar[str] = "private"
-    simulated = False
-    axis_names: tuple[str | None, ...] = ()
     totals: Totals | None = None
-    promise: str | None = None  # what several reports of a record promise together, in words
-    source: str | None = None
-    directed: bool | None = None
     exposure: np.ndarray | None = None
 
     def __init__(
@@ -103,9 +95,11 @@ class Observations:
         row_offset: Any = None,
         column_offset: Any = None,
         exposure: Any = None,
+        provenance: Provenance = NOT_STATED,
     ) -> None:
         axes = axes_of(reports, row_labels, column_labels, labels)
-        self.axis_names = axis_names(reports)
+        named = provenance.axis_names or axis_names(reports)
+        self.provenance = provenance._replace(axis_names=named)
         mask, alpha = in_order("mask", mask, axes), in_order(noise.level, alpha, axes)
         row_offset = in_order("row_offset", row_offset, axes[:1])
         column_offset = in_order("column_offset", column_offset, axes[1:])
@@ -234,7 +228,7 @@ class Observations:
         tensor = self._copy()
         tensor.row_labels = self.row_labels if names[0] is None else names[0]
         tensor.mode_shape, tensor.mode_labels = sizes, [tensor.row_labels, *names[1:]]
-        tensor.axis_names = ()
+        tensor.provenance = self.provenance.folded(sizes)
         return tensor
 
     def with_steps(self, axis: int, places: np.ndarray, labels: Sequence[str]) -> Self:
@@ -249,6 +243,7 @@ class Observations:
         near, missing = last_there(places), places < 0
         sizes = (*self.mode_shape[:axis], places.size, *self.mode_shape[axis + 1 :])
         found = self._copy()
+        found.provenance = self.provenance.with_steps(axis, places)
         found.mode_shape, found.shape = sizes, (sizes[0], math.prod(sizes[1:]))
         hidden = np.broadcast_to(missing.reshape([-1 if a == axis else 1 for a in range(len(sizes))]), sizes)
         if self.stores_all:
@@ -311,6 +306,7 @@ class Observations:
             for axes, size in zip((rows, columns), sizes, strict=True)
         )
         order, found = np.lexsort((column, row)), self._copy()
+        found.provenance = self.provenance.arranged(rows, columns)
         if self.totals is not None:
             found.totals = self.totals.arranged(self.mode_shape, rows, columns)
         found.shape, found.below_zero = (math.prod(sizes[0]), math.prod(sizes[1])), None
@@ -404,6 +400,7 @@ class Observations:
         indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         entries = np.repeat(self.indptr[rows] - indptr[:-1], lengths) + np.arange(indptr[-1])
         taken = self._copy()
+        taken.provenance = self.provenance.of_rows(np.asarray(rows))
         taken.totals = None if self.totals is None else self.totals.of_rows(np.asarray(rows))
         taken.shape = (len(rows), self.shape[1])
         taken.mode_shape = (len(rows), *self.mode_shape[1:])
@@ -428,9 +425,17 @@ class Observations:
         reports = np.where(known, self.reports[place], 0).astype(np.int64)
         return reports, self.level_e[place] if self.stores_all else self.level_d[rows]
 
+    def relabelled(self, rows: list[str] | None, columns: list[str] | None) -> Self:
+        """The same matrix with other labels."""
+        found = self._copy()
+        found.row_labels, found.column_labels = rows, columns
+        return found
+
     def _copy(self) -> Self:
         """A shallow copy, to be changed."""
-        return copy(self)
+        found = copy(self)
+        found.provenance = self.provenance.of_part()
+        return found
 
     def _key(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return np.asarray(rows, dtype=np.int64) * self.shape[1] + np.asarray(columns, dtype=np.int64)
@@ -444,7 +449,7 @@ class Observations:
         low, high = float(levels.min()), float(levels.max())
         noise = f"{name}={low:.4g}" if low == high else f"{name} from {low:.4g} to {high:.4g}"
         masked = f", {self.n_masked} masked" if self.n_masked else ""
-        simulated = ", simulated noise" if self.simulated else ""
+        simulated = ", simulated noise" if self.provenance.simulated else ""
         exposed = "" if self.exposure is None else ", exposure by cell"
         return f"{type(self).__name__}({' x '.join(map(str, self.mode_shape))}, {noise}{masked}{exposed}{simulated})"
 
@@ -473,6 +478,7 @@ class PrivatizedCounts(PrivateInputs, Observations):
             as offsets. Others are by cell, of all axes that there are: theta and phi of the posterior are then of
             rates for one unit of exposure, and ``rate()`` of a fit still gives expected counts. A cell that can have
             no count is masked.
+        provenance: where the reports are from; releases, graphs and tables state it themselves.
 
     A Series or DataFrame for alpha, mask, exposure or an offset must have the labels of the reports, in their order;
     without labels on either side, it goes by position.
@@ -514,8 +520,8 @@ class NaiveCounts(PlainInputs, Observations):
         if isinstance(reports, Release):
             options = release_labels(reports) | options
             options["exposure"] = exposure_of_release(reports, options.get("exposure"))
-            mask, self.directed = mask_of_release(reports, mask), reports.directed
-            reports = reports.reports
+            options["provenance"] = Provenance(directed=reports.directed)
+            mask, reports = mask_of_release(reports, mask), reports.reports
         super().__init__(reports, 0.0, mask, **options)
 
     def _values(self, reports: Any, hidden: np.ndarray | None) -> Any:

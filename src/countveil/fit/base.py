@@ -18,12 +18,12 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from countveil import __version__
 from countveil.common import fit_files
 from countveil.common.parameters import check_positive, check_rules, declared
-from countveil.data.covariates import Covariates, in_rows_of
+from countveil.data.covariates import Covariates
 from countveil.data.dates import Dates
 from countveil.data.mechanism_checks import MechanismCheck, check_mechanism
 from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
-from countveil.data.reports import observations_of
+from countveil.data.reports import in_rows_of, observations_of
 from countveil.engines.opening import check_engine, opened
 from countveil.engines.threads import ThreadEngine, threads_worth
 from countveil.fit import counts_table, dispersions, predicting, results

@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from countveil.data.covariates import in_rows_of
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
-from countveil.data.reports import observations_of
+from countveil.data.reports import in_rows_of, observations_of
 from countveil.inference.algorithm import Method
 from countveil.inference.chains import Sampler
 from countveil.inference.checkpoint import printed
