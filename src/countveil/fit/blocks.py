@@ -12,10 +12,10 @@ from countveil.common.parameters import Flag, WholeOrAuto, declared
 from countveil.data.networks import is_graph
 from countveil.data.observations import ExactCounts, Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
-from countveil.fit.base import FactorizationEstimator, Given
+from countveil.fit.base import FactorizationEstimator
 from countveil.fit.choosing import chosen_likelihood, size_of
 from countveil.fit.effects import Effects
-from countveil.fit.rows import Formula, aligned, keep_covariates, with_covariates
+from countveil.fit.rows import Formula, keep_covariates, with_covariates
 from countveil.kernels.entries import MASKED
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import Layout, Part
@@ -86,9 +86,6 @@ class BlockModel(FactorizationEstimator):
 
     def _bursty_by_column(self) -> bool:
         return bool(self.directed)  # an undirected pair belongs to both actors' columns
-
-    def _given(self, X: Any) -> Given:
-        return super()._given(aligned(self, X))
 
     def _priors(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> dict[str, Any]:
         return with_covariates(self, super()._priors(spec, sizes, mean_count), "theta")

@@ -13,7 +13,7 @@ from sklearn.base import TransformerMixin
 from countveil.common.parameters import WholeOrAuto, declared
 from countveil.fit import known_topics as knowledge
 from countveil.fit import projection
-from countveil.fit.base import FactorizationEstimator, Given
+from countveil.fit.base import FactorizationEstimator
 from countveil.fit.choosing import size_of
 from countveil.fit.documents import Documents
 from countveil.fit.effects import Effects
@@ -21,8 +21,6 @@ from countveil.fit.known_topics import KnownTopics, SeedWords
 from countveil.fit.naming import NAMES
 from countveil.fit.rows import (
     Formula,
-    aligned,
-    dated,
     keep_covariates,
     keep_dates,
     with_covariates,
@@ -102,10 +100,10 @@ class TopicModel(TransformerMixin, FactorizationEstimator):
     def _bursty_by_column(self) -> bool:
         return self.known_topics is None  # they are shares of words; a p for each word would change them
 
-    def _given(self, X: Any) -> Given:
-        for prepared in (aligned, dated, knowledge.with_places, knowledge.with_topics):
-            X = prepared(self, X)
-        return super()._given(X)
+    def _read_labels(self, data: Any, covariates: Any, time: Any) -> None:
+        super()._read_labels(data, covariates, time)
+        knowledge.read_seeds(self, data)
+        knowledge.read_topics(self, data)
 
     def _priors(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> dict[str, Any]:
         priors = knowledge.of_their_size(
