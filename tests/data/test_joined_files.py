@@ -14,6 +14,7 @@ from countveil.data import joined_files
 from countveil.privacy import ReleaseError, _archive, _format, _npy
 from countveil.privacy._archive import SMALL
 from countveil.privacy._covariates import Covariate, RowCovariates
+from countveil.privacy._extras import Extras
 
 LEVEL, RNG = cv.PrivacyLevel(epsilon=1, precision=1), np.random.default_rng(1)
 COUNTS = pd.DataFrame(RNG.poisson(3.0, (4, 3)), index=list("abcd"), columns=["tea", "milk", "jam"])
@@ -27,7 +28,9 @@ def simulated(rows="abcd", seed=1, level=LEVEL, counts=COUNTS, **options):
 def with_covariates(seed):
     noisy = simulated(seed=seed)
     beside = RowCovariates((Covariate("party", ("D", "R")),), tuple((p,) for p in "DRDR"))
-    return cv.Release(noisy.reports, noisy.mechanism, noisy.truncated, noisy.labels, covariates=beside)
+    return cv.Release(
+        noisy.reports, noisy.mechanism, noisy.truncated, noisy.labels, extras=Extras(covariates=beside)
+    )
 
 
 def masked():

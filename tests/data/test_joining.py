@@ -13,6 +13,7 @@ from countveil.bridges import protected_counts
 from countveil.data import joining
 from countveil.data.reports import in_rows_of
 from countveil.privacy._covariates import Covariate, RowCovariates
+from countveil.privacy._extras import Extras
 from countveil.privacy.concentrated import ConcentratedLevel
 
 LEVEL = cv.PrivacyLevel(epsilon=1, precision=1)
@@ -377,7 +378,9 @@ PARTY = (Covariate("party", ("D", "R")),)
 def stated(rows, values, covariates=PARTY, seed=0):
     noisy = wave(rows, seed)
     beside = RowCovariates(tuple(covariates), tuple(values))
-    return cv.Release(noisy.reports, noisy.mechanism, noisy.truncated, noisy.labels, covariates=beside)
+    return cv.Release(
+        noisy.reports, noisy.mechanism, noisy.truncated, noisy.labels, extras=Extras(covariates=beside)
+    )
 
 
 @pytest.mark.long
@@ -416,7 +419,7 @@ VALUES = np.array([[3, 0, 1], [0, 2, 5], [7, 1, 0], [2, 2, 2]])
 
 
 def made(levels=STRONG, values=VALUES, labels=(PEOPLE, ("a", "b", "c")), waves=(NAMES, OF_ROW)):
-    return cv.Release(values, levels, True, labels, waves=waves)
+    return cv.Release(values, levels, True, labels, extras=Extras(waves=waves))
 
 
 def seen(data):
@@ -448,7 +451,11 @@ def test_a_person_in_two_spellings_is_one_person():
     asked = (Covariate("age"),)
     stated = RowCovariates(asked, (("20",), ("20",), ("30",), ("40",)))
     release = cv.Release(
-        VALUES, STRONG, True, (("bob", "Bob ", "ann", "cy"), None), waves=(NAMES, OF_ROW), covariates=stated
+        VALUES,
+        STRONG,
+        True,
+        (("bob", "Bob ", "ann", "cy"), None),
+        extras=Extras(waves=(NAMES, OF_ROW), covariates=stated),
     )
     data = cv.by_wave(release)
     same = cv.by_wave(made())
@@ -500,7 +507,11 @@ STATED = RowCovariates((PARTIES, AGE), (("D", "41"), ("D", "42"), ("R", "30"), (
 
 def test_covariates_that_stay_are_of_the_person_and_those_that_change_are_left_out_by_name(tmp_path):
     cv.Release(
-        VALUES, STRONG, True, (PEOPLE, ("a", "b", "c")), waves=(NAMES, OF_ROW), covariates=STATED
+        VALUES,
+        STRONG,
+        True,
+        (PEOPLE, ("a", "b", "c")),
+        extras=Extras(waves=(NAMES, OF_ROW), covariates=STATED),
     ).save(tmp_path / "r.npz")
     data = cv.by_wave(tmp_path / "r.npz")
     people = cv.covariates_of(data)
@@ -523,7 +534,11 @@ def test_a_fit_reads_what_people_stated():
     stated = RowCovariates((PARTIES,), tuple(("DR"[d % 2],) for d in range(20) for _ in NAMES))
     values = rng.poisson(3.0, (40, 3))
     release = cv.Release(
-        values, STRONG, True, (people, ("a", "b", "c")), waves=(NAMES, (0, 1) * 20), covariates=stated
+        values,
+        STRONG,
+        True,
+        (people, ("a", "b", "c")),
+        extras=Extras(waves=(NAMES, (0, 1) * 20), covariates=stated),
     )
     model = cv.TensorModel(2, prevalence="~ party", draws=4, tune=4, chains=1, seed=1, progress=False)
     model.fit(cv.by_wave(release))

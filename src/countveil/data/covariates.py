@@ -74,7 +74,7 @@ class Covariates(NamedTuple):
 
 def stated_covariates(release: Release) -> pd.DataFrame | None:
     """The covariates that participants stated, labelled as the rows of their release; None without any."""
-    stated = release.covariates
+    stated = release.extras.covariates
     if stated is None:
         return None
     columns = zip(*stated.of_row, strict=True)

@@ -26,7 +26,7 @@ def graph_parts(graph: Any, weight: str | None, nodes: Any, show: bool) -> tuple
 
 def mask_of_release(release: Release, mask: Any) -> Any:
     """The mask given, with the release's own, and all below the diagonal where each pair is reported once, above it."""
-    own = None if release.mask is None else np.asarray(release.mask)
+    own = None if release.extras.mask is None else np.asarray(release.extras.mask)
     if release.directed is False:
         own = np.tri(release.shape[0], k=-1, dtype=bool)
     if own is None:
@@ -37,10 +37,10 @@ def mask_of_release(release: Release, mask: Any) -> Any:
 
 def totals_of_release(release: Release) -> list[tuple[Any, ...]] | None:
     """Its totals as ``Reports`` takes them, NaN where one is hidden or not known."""
-    if release.totals is None:
+    if release.extras.totals is None:
         return None
     found = []
-    for each in release.totals:
+    for each in release.extras.totals:
         numbers = np.array([np.nan if value is None else value for value in each.values], dtype=np.float64)
         where: Any = each.over
         if where is None:
@@ -54,7 +54,7 @@ def totals_of_release(release: Release) -> list[tuple[Any, ...]] | None:
 
 def exposure_of_release(release: Release, exposure: Any = None) -> Any:
     """The exposure given, or that of the release; raises ValueError where there are both."""
-    own = release.exposure
+    own = release.extras.exposure
     if own is None:
         return exposure
     if exposure is not None:
@@ -68,7 +68,7 @@ def exposure_of_release(release: Release, exposure: Any = None) -> Any:
 def provenance_of(release: Release) -> Provenance:
     """The provenance of a release's reports."""
     promise = None
-    if release.waves is not None:
+    if release.extras.waves is not None:
         promise = promise_to_people(release, tuple(dict.fromkeys(release.row_labels or ())))[1]
     return Provenance(
         release.simulated, release.source, release.directed, promise, covariates=stated_covariates(release)
@@ -125,7 +125,7 @@ class PrivateInputs:
         """The reports, noise levels and labels of a ``Release``; all else as for ``PrivatizedCounts``."""
         if not isinstance(release, Release):
             raise TypeError(f"release must be a Release, got {type(release).__name__}")
-        if release.totals is not None:
+        if release.extras.totals is not None:
             raise ValueError(
                 "release must have no totals, got a release with totals: use Reports.from_release"
             )

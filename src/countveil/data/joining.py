@@ -79,9 +79,9 @@ def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
         if given[i] is given[j] or (isinstance(given[i], str | os.PathLike) and given[i] == given[j]):
             raise ValueError(SAME.format("", j + 1, i + 1))
     read = [release for each in given for release in all_opened(each)]
-    if any(each.totals is not None for each in read):
+    if any(each.extras.totals is not None for each in read):
         raise ValueError("releases with totals cannot be joined: give Reports(..., totals=...) to .also(...)")
-    if any(each.exposure is not None for each in read):
+    if any(each.extras.exposure is not None for each in read):
         raise ValueError(
             "releases with an exposure cannot be joined: give Reports(..., exposure=...) to .also(...)"
         )
@@ -177,10 +177,11 @@ def check_waves(releases: Sequence[Release]) -> None:
     """Refuse releases that have a row in different waves, whose counts are not the same ones; raises ValueError."""
     before: dict[str, str] = {}
     for each in releases:
-        if each.waves is None:
+        waves = each.extras.waves
+        if waves is None:
             continue
-        for name, place in zip(each.row_labels or (), each.waves.of_row, strict=True):
-            wave = each.waves.names[place]
+        for name, place in zip(each.row_labels or (), waves.of_row, strict=True):
+            wave = waves.names[place]
             if (other := before.setdefault(identity(name), wave)) != wave:
                 raise ValueError(
                     f"releases must report the same counts, got row {name!r} in the waves {other!r} and "
@@ -221,7 +222,7 @@ def placed(release: Release, axes: Sequence[tuple[str, ...] | None]) -> Layer:
     stated = release.mechanism
     by_row = stated if isinstance(stated, tuple) else None
     absent = None
-    hidden = None if release.mask is None else np.asarray(release.mask)
+    hidden = None if release.extras.mask is None else np.asarray(release.extras.mask)
     for axis, names in enumerate(axes):
         own = release.labels[axis]
         if names is None or own == names:
@@ -338,9 +339,10 @@ def by_wave(release: Release | str | os.PathLike[str]) -> Reports:
         ValueError: a release without waves.
     """
     read = opened(release)
-    if read.waves is None or read.row_labels is None:
+    waves = read.extras.waves
+    if waves is None or read.row_labels is None:
         raise ValueError("release must come from a study in waves, got a release without waves")
-    waves, names = read.waves, spelt_alike(read.row_labels)
+    names = spelt_alike(read.row_labels)
     people = {name: place for place, name in enumerate(dict.fromkeys(names))}
     cells = np.array([people[name] for name in names]), np.array(waves.of_row)
     values = read.reports.toarray() if sp.issparse(read.reports) else np.asarray(read.reports)

@@ -69,7 +69,7 @@ class ReleaseFiles:
                 raise ValueError(
                     f"paths must hold releases of two axes, documents and words, got {len(release.shape)} in {path}"
                 )
-            if release.waves is not None:
+            if release.extras.waves is not None:
                 raise ValueError(
                     f"paths must hold studies without waves, got one in waves in {path}: read it alone"
                 )

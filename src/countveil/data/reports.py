@@ -413,7 +413,7 @@ def observations_of(data: Any) -> Observations:
     if isinstance(data, Observations):
         return data
     if isinstance(data, Release):
-        by_row = data.totals is None and not isinstance(data.mechanism, ByCell)
+        by_row = data.extras.totals is None and not isinstance(data.mechanism, ByCell)
         read_by_level = by_row and all(each.name in NOISES for each in data.known_mechanisms)
         return PrivatizedCounts.from_release(data) if read_by_level else Reports.from_release(data)
     raise TypeError(

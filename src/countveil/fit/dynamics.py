@@ -34,6 +34,7 @@ from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import HYPERS, PREVIOUS, RESERVED, Layout
 from countveil.models.priors import DirichletPrior, GammaChainPrior, Prior
 from countveil.models.spec import Spec, parse_spec
+from countveil.privacy import Release
 
 AXES = "abcdefghij"
 ACTIVITY = "activity"  # the factor over time
@@ -105,7 +106,7 @@ class DynamicModel(FactorizationEstimator):
             )
 
     def _given(self, X: Any, **of_rows: Any) -> Given:
-        if getattr(X, "waves", None) is not None:
+        if isinstance(X, Release) and X.extras.waves is not None:
             raise ValueError(
                 "data must have an axis of time, got a release in waves: cv.by_wave(release) gives it one"
             )

@@ -47,7 +47,7 @@ def both_forms(
     """The release over the axes of the fit's data, and as ``observed``, whose errors it raises."""
     axes = fit._reader.axes
     shape = tuple(len(known) for known in axes.values())
-    waves = by_wave(release) if isinstance(release, Release) and release.waves is not None else None
+    waves = by_wave(release) if isinstance(release, Release) and release.extras.waves is not None else None
     steps_added = isinstance(fit, DynamicModel)  # so that its axis of time may be longer
     if waves is not None and (
         waves.mode_shape == shape or (steps_added and len(waves.mode_shape) == len(shape))
