@@ -86,9 +86,11 @@ def test_long_tables_and_coordinates_leave_out_what_is_absent():
     found = cv.Reports.from_frame(frame, ["county", "age"], "deaths", absent)
     dense = np.array([[30, NAN, 11], [NAN, 12, NAN]])
     assert_same(found, cv.Reports(dense, absent, labels=[["a", "b"], ["x", "y", "z"]]))
-    again = cv.Reports.from_coordinates([[0, 0, 1], [0, 2, 1]], [30, 11, 12], absent, (2, 3))
+    again = cv.Reports.from_coordinates([[0, 0, 1], [0, 2, 1]], [30, 11, 12], absent, shape=(2, 3))
     assert_same(again, cv.Reports(dense, absent))
-    shown = cv.Reports.from_coordinates([[0, 0, 1], [0, 2, 1]], [30, NAN, 12], m.Suppression(10), (2, 3))
+    shown = cv.Reports.from_coordinates(
+        [[0, 0, 1], [0, 2, 1]], [30, NAN, 12], m.Suppression(10), shape=(2, 3)
+    )
     assert_same(shown, cv.Reports(np.array([[30, NAN, NAN], [NAN, 12, NAN]]), m.Suppression(10)))
 
 

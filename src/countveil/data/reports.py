@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -10,15 +10,8 @@ import scipy.sparse as sp
 
 from countveil.data import joined_files
 from countveil.data.covariates import names_in, stated_covariates
-from countveil.data.frames import cells_of_coordinates, cells_of_frame, check_axes, with_places
-from countveil.data.inputs import (
-    exposure_of_release,
-    mask_of_release,
-    named_by,
-    provenance_of,
-    release_labels,
-    totals_of_release,
-)
+from countveil.data.frames import Cells
+from countveil.data.inputs import options_of_release, totals_of_release
 from countveil.data.labels import axes_of, axis_names, in_order, tabled
 from countveil.data.matrices import check_mask, check_matrix, unwrap
 from countveil.data.numbering import NO_REPORT, coded, in_rows, number, require_mechanism
@@ -81,6 +74,8 @@ class Reports(Observations):
             counts with these reports cannot have, families that cross two others and bound their sums, and totals
             beside a mechanism, or with one, whose kernel is not log-concave, since what it allows may have gaps.
     """
+
+    whole: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -216,27 +211,18 @@ class Reports(Observations):
 
     @classmethod
     def from_release(
-        cls,
-        release: Release,
-        *,
-        mask: Any = None,
-        totals: bool = True,
-        row_offset: Any = None,
-        column_offset: Any = None,
-        exposure: Any = None,
+        cls, release: Release, *, mask: Any = None, exposure: Any = None, totals: bool = True, **options: Any
     ) -> "Reports":
-        """The reports, mechanisms and labels of a ``Release``; mask, offsets and exposure as for the class.
+        """The reports, mechanisms and labels of a ``Release``; all else as for the class.
 
         ``totals=False`` leaves out the totals that it has, as to hide cells of which they would tell.
         """
         if not isinstance(release, Release):
             raise TypeError(f"release must be a Release, got {type(release).__name__}")
-        options = release_labels(release) | {"row_offset": row_offset, "column_offset": column_offset}
-        options["exposure"] = exposure_of_release(release, exposure)
-        mechanism = in_rows(release.mechanism, len(release.shape))
+        options |= options_of_release(release, mask, exposure)
         known = totals_of_release(release) if totals else None
-        options["provenance"] = provenance_of(release)
-        return cls(release.reports, mechanism, mask_of_release(release, mask), totals=known, **options)
+        mechanism = in_rows(release.mechanism, len(release.shape))
+        return cls(release.reports, mechanism, totals=known, **options)
 
     @property
     def levels(self) -> tuple[Level | None, ...] | None:
@@ -261,37 +247,6 @@ class Reports(Observations):
         return f"Reports({sizes}, {self.noise.in_words(self.level_d)}{several}{masked}{totals}{simulated})"
 
     @classmethod
-    def from_coordinates(
-        cls,
-        coordinates: Any,
-        values: Any,
-        mechanism: Mechanism,
-        shape: Sequence[int] | None = None,
-        labels: Sequence[Sequence[str] | None] | None = None,
-        *,
-        background: float | None = None,
-        **options: Any,
-    ) -> "Reports":
-        """Reports of some cells of an array with two axes or more; all others have the report ``background``.
-
-        Args:
-            coordinates: one vector of whole numbers from 0 for each axis, or an array (axes, cells).
-            values: (cells,) reports; NaN as for the class.
-            mechanism: one for all cells.
-            shape: length of each axis; by default that of its labels, or what its largest coordinate requires.
-            labels: a list or None for each axis.
-            background: by default no report, where the mechanism has that, and 0 elsewhere.
-            options by name: as for the class.
-
-        Raises:
-            ValueError: coordinates fractional, negative, out of range or of other lengths; a cell named twice; a shape
-                or labels for another number of axes; and as the class.
-        """
-        values = np.asarray(values)
-        places = cells_of_coordinates(coordinates, np.arange(len(values)), shape, labels)
-        return cls._of_places(places, values, mechanism, background, options)
-
-    @classmethod
     def between(cls, lower: Any, upper: Any, mask: Any = None, **options: Any) -> "Reports":
         """Counts that are known to lie in ranges: bands, top codes, or bounds from another source.
 
@@ -311,60 +266,24 @@ class Reports(Observations):
         return cls(*ranges(lower, upper, mask), mask, **options)
 
     @classmethod
-    def from_frame(
-        cls,
-        frame: pd.DataFrame,
-        axes: Sequence[str],
-        value: str,
-        mechanism: Mechanism,
-        categories: Mapping[str, Sequence[Any]] | None = None,
-        *,
-        background: float | None = None,
-        **options: Any,
-    ) -> "Reports":
-        """Reports from a long table with a row for each cell; cells without a row have the report ``background``.
-
-        Args:
-            frame: DataFrame with a column for each axis and one of reports; NaN as for the class.
-            axes: names of two columns or more, the first one the rows of the data.
-            value: name of the column of reports.
-            mechanism: one for all cells.
-            categories: {axis: values} fixes an axis beforehand, as for ``PrivatizedCounts.from_frame``.
-            background: by default no report, where the mechanism has that, and 0 elsewhere.
-            options by name: as for the class.
-
-        Raises:
-            TypeError: not a DataFrame.
-            ValueError: a column or category that is missing or unknown, a cell that has two rows, and as the class.
-        """
-        check_axes(frame, axes, value)
-        numbered, place = with_places(frame)
-        places, options["provenance"] = cells_of_frame(numbered, axes, place, categories), named_by(axes)
-        return cls._of_places(places, frame[value].to_numpy(), mechanism, background, options)
-
-    @classmethod
-    def _of_places(
-        cls,
-        places: Any,
-        values: np.ndarray,
-        mechanism: Any,
-        background: float | None,
-        options: dict[str, Any],
-    ) -> "Reports":
+    def _of_cells(cls, cells: Cells, protection: Any, options: dict[str, Any]) -> "Reports":
+        mechanism = options.pop("mechanism", None) if protection is None else protection
+        background = options.pop("background", None)
         require_mechanism(mechanism)
         if background is None:
             background = np.nan if getattr(mechanism, "absent", False) else 0.0
-        numbers = read_reports(values[places.values], mechanism)
-        flat = (places.shape[0], int(np.prod(places.shape[1:])))
-        column = np.ravel_multi_index(tuple(places.coordinates[1:]), places.shape[1:])
+        numbers, options = read_reports(cells.values, mechanism), {"labels": cells.labels} | options
+        row, *others = cells.coordinates
+        flat = (cells.shape[0], int(np.prod(cells.shape[1:])))
+        column = np.ravel_multi_index(tuple(others), cells.shape[1:])
         if background == 0.0:
-            matrix = sp.csr_array((numbers, (places.coordinates[0], column)), shape=flat)
-            if len(places.shape) > 2:
-                matrix = matrix.tocoo().reshape(places.shape)
-            return cls(matrix, mechanism, labels=places.labels, **options)
-        cells = np.full(flat, float(background))
-        cells[places.coordinates[0], column] = numbers
-        return cls(cells.reshape(places.shape), mechanism, labels=places.labels, **options)
+            matrix = sp.csr_array((numbers, (row, column)), shape=flat)
+            if len(cells.shape) > 2:
+                matrix = matrix.tocoo().reshape(cells.shape)
+            return cls(matrix, mechanism, **options)
+        dense = np.full(flat, float(background))
+        dense[row, column] = numbers
+        return cls(dense.reshape(cells.shape), mechanism, **options)
 
 
 def unlabelled(layer: Layer, options: dict[str, Any]) -> tuple[Layer, dict[str, Any]]:

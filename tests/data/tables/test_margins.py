@@ -136,9 +136,9 @@ def test_totals_that_are_none_are_refused(totals, kind, rule):
 
 def test_labelled_totals_go_by_their_labels():
     series = pd.Series(COUNTS.sum(1), ROWS)
-    assert cv.import_reports(FRAME, m.Suppression(10), "s", totals=[(1, series)]).extras.totals[0].values == tuple(
-        COUNTS.sum(1).tolist()
-    )
+    assert cv.import_reports(FRAME, m.Suppression(10), "s", totals=[(1, series)]).extras.totals[
+        0
+    ].values == tuple(COUNTS.sum(1).tolist())
     with pytest.raises(ValueError, match="row labels of reports"):
         cv.import_reports(FRAME, m.Suppression(10), "s", totals=[(1, series[::-1])])
 
