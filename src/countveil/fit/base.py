@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 import pandas as pd
 import xarray as xr
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from countveil import __version__
@@ -45,7 +45,7 @@ from countveil.fit.starting import check_another, portable, start_of
 from countveil.fit.totals import misses_counts, totals_of
 from countveil.fit.weighting import weigh
 from countveil.inference import posterior as posteriors
-from countveil.inference.algorithm import Checkpoint, Fitted, Method, Settings
+from countveil.inference.algorithm import BaseEstimator, Checkpoint, Fitted, Method, Settings
 from countveil.inference.chains import Sampler
 from countveil.inference.checkpoint import seed_of
 from countveil.inference.diagnostics import Diagnostics, FitWarning, State, signal_share
@@ -79,6 +79,7 @@ from countveil.privacy import Release
 
 if TYPE_CHECKING:
     from distributed import Client
+
 
 MIN_DRAWS_TO_JUDGE = 50  # R-hat of shorter chains is too noisy to warn about
 

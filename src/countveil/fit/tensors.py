@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import pandas as pd
 import xarray as xr
-from sklearn.base import TransformerMixin
 
 from countveil.common.parameters import WholeOrAuto, declared
 from countveil.fit import projection
@@ -22,7 +21,7 @@ AXES = "abcdefghij"
 
 
 @declared
-class TensorModel(TransformerMixin, FactorizationEstimator):
+class TensorModel(projection.TransformerMixin, FactorizationEstimator):
     """Components of a tensor of counts that was only ever seen through noise.
 
     Counts have the rates sum_k f_ik g_jk h_tk .., with gamma priors: a CP factorization (Schein et al. 2015). They are

@@ -3,12 +3,11 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from sklearn.base import TransformerMixin
 
 from countveil.common.parameters import WholeOrAuto, declared
 from countveil.fit import known_topics as knowledge
@@ -41,7 +40,7 @@ TOPICS = Part(
 
 
 @declared
-class TopicModel(TransformerMixin, FactorizationEstimator):
+class TopicModel(projection.TransformerMixin, FactorizationEstimator):
     """Topics of documents whose word counts were only ever seen through noise.
 
     Counts have the rates sum_k theta_dk phi_vk, with gamma priors; reports are counts plus two-sided geometric noise,
@@ -85,6 +84,8 @@ class TopicModel(TransformerMixin, FactorizationEstimator):
     )
     _known_table: ClassVar[pd.DataFrame | None] = None
     _known_shares: ClassVar[np.ndarray | None] = None  # (V, K), over the words of the data
+    if TYPE_CHECKING:
+        seeds_: ClassVar[dict[str, list[str]] | None]
 
     def _spec(self, n_modes: int) -> Spec:
         return parse_spec("dk,vk->dv", names=("theta", "phi"))

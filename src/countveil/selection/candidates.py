@@ -174,7 +174,7 @@ def settings_of(model: Model) -> dict[str, Any]:
 
     A method with its defaults is its name.
     """
-    found = {"model": type(model).__name__}
+    found: dict[str, Any] = {"model": type(model).__name__}
     found |= {key: getattr(model, key) for key in inspect.signature(type(model)).parameters}
     with suppress(KeyError, ValueError):  # said when its parameters are checked
         found["likelihood"] = model._likelihood().name
