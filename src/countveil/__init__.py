@@ -25,7 +25,7 @@ _HOME_OF = {
     "import_long": "countveil.data.importing",
     "join": "countveil.data.joining",
     "by_wave": "countveil.data.joining",
-    "covariates_of": "countveil.data.covariates",
+    "covariates_of": "countveil.data.reports",
     "ReleaseFiles": "countveil.data.release_files",
     "count_table": "countveil.data.frames",
     "graph_counts": "countveil.data.networks",

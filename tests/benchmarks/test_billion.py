@@ -39,7 +39,7 @@ def test_every_stage_runs(tmp_path):
     assert 0 < written["of which making the counts up"] < written["seconds"]
     files = cv.ReleaseFiles(tmp_path / "parts")
     assert files.shape == (500, 300)
-    assert not files.simulated
+    assert not files.provenance.simulated
     sampled, learned = billion.sweeps(CASE, tmp_path / "parts"), billion.svi(CASE, tmp_path / "parts")
     true = billion.from_truth(CASE, tmp_path / "parts")
     assert len(sampled["seconds of each sweep (of processors)"].split(", ")) == 4

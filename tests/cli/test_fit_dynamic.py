@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import countveil as cv
+from countveil.privacy._extras import Extras
 from countveil.report.loading import observed
 from tests.commands import fails, run
 
@@ -120,7 +121,7 @@ def test_a_release_in_waves_has_people_waves_and_items(months):
     values = np.random.default_rng(3).poisson(3.0, (5, 2))
     people, of_row = ("ann", "ann", "bob", "cy", "cy"), (0, 1, 1, 0, 1)
     labels, waves = (people, ("tea", "jam")), (("spring", "summer"), of_row)
-    cv.Release(values, LEVEL, True, labels, waves=waves).save("waves.npz")
+    cv.Release(values, LEVEL, True, labels, extras=Extras(waves=waves)).save("waves.npz")
     asked = ["fit", "dynamic", "waves.npz", "-o", "fit.nc", *QUICK]
     said = " ".join(run(*asked).stdout.split())
     fit = cv.DynamicModel.load("fit.nc")

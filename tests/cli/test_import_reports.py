@@ -198,7 +198,7 @@ def test_a_table_with_totals_is_imported_fitted_compared_shown_and_reported(here
     assert "Totals were published beside them: 12 exact totals, sums over axis 1." in said
     release = cv.Release.load("r.npz")
     np.testing.assert_array_equal(release.reports, published())
-    assert release.totals[0][:2] == ((1,), tuple(COUNTS.sum(axis=1).tolist()))
+    assert release.extras.totals[0][:2] == ((1,), tuple(COUNTS.sum(axis=1).tolist()))
     run("import", "wide.csv", "-o", "s.npz", "--totals", "rows.csv", "--totals-of", "rows", *HIDDEN)
     assert (here / "s.npz").read_bytes() == (here / "r.npz").read_bytes()
 
@@ -214,7 +214,7 @@ def test_totals_of_a_long_table_are_in_a_file_of_their_own(here):
     with_margins(here)
     run("import", "long.csv", "-o", "r.npz", "--long", "county,age", "--value", "deaths", "--totals",
         "ages.csv", *HIDDEN)  # fmt: skip
-    assert cv.Release.load("r.npz").totals[0][:2] == ((0,), tuple(COUNTS.sum(axis=0).tolist()))
+    assert cv.Release.load("r.npz").extras.totals[0][:2] == ((0,), tuple(COUNTS.sum(axis=0).tolist()))
 
 
 @pytest.mark.parametrize(
@@ -256,10 +256,10 @@ def test_a_table_with_missing_cells_and_two_mechanisms_is_imported_fitted_compar
     said = run("import", "two.csv", "-o", "r.npz", *given, "--background", "missing").stdout
     assert "3 cells were never reported" in said
     release = cv.Release.load("r.npz")
-    assert np.argwhere(release.mask).tolist() == [[4, 2], [4, 3], [7, 3]]
+    assert np.argwhere(release.extras.mask).tolist() == [[4, 2], [4, 3], [7, 3]]
     stated = np.array([[m.Suppression(10)] * 2 + [m.RandomRounding(3)] * 2], dtype=object)
     values = np.concatenate([published()[:, :2], after[:, 2:]], axis=1)
-    assert_same(observations_of(release), cv.Reports(values, stated, release.mask))
+    assert_same(observations_of(release), cv.Reports(values, stated, release.extras.mask))
 
     run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT)
     run("report", "f.nc", "-o", "f.html", "--release", "r.npz")
@@ -294,8 +294,8 @@ def test_a_wide_table_with_missing_cells(here):
     (here / "wide.csv").write_text("\n".join([*text[:3], ",".join([cells[0], "n/a", *cells[2:]]), *text[4:]]))
     run("import", "wide.csv", "-o", "r.npz", *HIDDEN, "--missing", "n/a")
     release = cv.Release.load("r.npz")
-    assert np.argwhere(release.mask).tolist() == [[2, 0]]
-    np.testing.assert_array_equal(release.reports[~release.mask], published()[~release.mask])
+    assert np.argwhere(release.extras.mask).tolist() == [[2, 0]]
+    np.testing.assert_array_equal(release.reports[~release.extras.mask], published()[~release.extras.mask])
 
 
 def test_mechanisms_of_a_wide_table_go_by_rows_or_columns(here):

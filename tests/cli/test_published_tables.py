@@ -69,12 +69,12 @@ def test_wonder_has_its_totals_as_known_totals(here):
     assert release.shape == (12, 4)
     assert release.labels[1] == tuple(f"{a}-{a + 9} years" for a in range(35, 75, 10))
     np.testing.assert_array_equal(release.reports[1], [44, 0, 0, NAN])
-    assert release.totals[0][:2] == ((1,), (24, 52, 47, 41, *release.totals[0][1][4:]))
+    assert release.extras.totals[0][:2] == ((1,), (24, 52, 47, 41, *release.extras.totals[0][1][4:]))
     assert "60 cells: 23 counts, 25 hidden (25 'Suppressed'), 0 masked, 12 in totals." in said
     assert "5 lines below the table left out" in said
     dropped, _ = imported(*WONDER_LONG, "--totals-in-table", "drop")
     np.testing.assert_array_equal(dropped.reports, release.reports)
-    assert dropped.totals is None
+    assert dropped.extras.totals is None
     assert "state --long 'County,Ten-Year Age Groups' --value Deaths" in refused(*WONDER)
 
 
@@ -87,11 +87,11 @@ def test_eurostat_hides_what_is_confidential_and_masks_what_is_not_available(her
     assert release.labels == (("Y15-24", "Y25-44"), ("AT", "LU"), ("2019", "2020", "2021"))
     expected = [[[12, NAN, 14], [NAN, NAN, NAN]], [[103, 111, NAN], [20, 22, 0]]]
     np.testing.assert_array_equal(release.reports, expected)
-    assert release.mask is None
+    assert release.extras.mask is None
     assert "7 counts, 5 hidden (5 'c'), 0 masked, 6 in totals; flags left out: 3 'b', 2 'p', 1 'e'." in said
     release, said = imported(*table, "--totals-in-table", "none")
-    assert release.mask.sum() == 1
-    assert release.mask[0, 0, 2]  # ":" in the first row
+    assert release.extras.mask.sum() == 1
+    assert release.extras.mask[0, 0, 2]  # ":" in the first row
 
 
 def test_sdmx_hides_what_is_confidential_and_masks_what_is_not_available(here):
@@ -100,7 +100,7 @@ def test_sdmx_hides_what_is_confidential_and_masks_what_is_not_available(here):
     )
     expected = [[[12, NAN], [NAN, NAN]], [[103, 0], [20, 22]]]
     np.testing.assert_array_equal(release.reports, expected)
-    assert np.argwhere(release.mask).tolist() == [[1, 0, 1]]
+    assert np.argwhere(release.extras.mask).tolist() == [[1, 0, 1]]
     assert "4 counts, 3 hidden (3 'C'), 1 masked (1 ':'), 0 in totals; flags left out: 1 'b', 1 'e'." in said
 
 
@@ -118,7 +118,7 @@ def test_destatis(here, name):
     assert "state --thousands . if it is 1021" in refused(name, *stated)
     release, said = imported(name, *stated, "--thousands", ".")
     np.testing.assert_array_equal(release.reports, [[1021, 12, 0, 0], [2345, 0, 17, NAN], [1204, 31, 0, 5]])
-    assert np.argwhere(release.mask).tolist() == [[0, 2], [2, 2]]
+    assert np.argwhere(release.extras.mask).tolist() == [[0, 2], [2, 2]]
     assert "12 cells: 9 counts, 1 hidden (1 'x'), 2 masked (2 '.'), 0 in totals." in said
     rows, columns = release.labels
     assert "Lübeck" in rows[2]
@@ -155,7 +155,7 @@ def test_totals_are_used_or_dropped_and_never_counted(here, name, options):
     assert "35 cells: 24 counts, 0 hidden, 0 masked, 11 in totals." in said
     used, _ = imported(name, *options, "--totals-in-table", "use")
     np.testing.assert_array_equal(used.reports, CROSSTAB)
-    assert {each.over for each in used.totals} >= {(0,), (1,)}
+    assert {each.over for each in used.extras.totals} >= {(0,), (1,)}
     assert imported(name, *options, "--totals-in-table", "none")[0].shape == (7, 5)
 
 
@@ -166,7 +166,7 @@ def test_rounded_totals_are_not_taken_for_exact_ones(here):
     release, _ = imported(
         *table, "--totals-in-table", "use", "--totals-mechanism", "random-rounding --base 3"
     )
-    assert {each.mechanism for each in release.totals} == {m.RandomRounding(3)}
+    assert {each.mechanism for each in release.extras.totals} == {m.RandomRounding(3)}
     assert release.reports.sum() == 591
 
 
@@ -199,7 +199,7 @@ def test_blanks_next_to_a_word_are_masked(here, name, empty):
     release, said = imported(
         f"hidden-as-zero/{name}.csv", "--mechanism", "suppression", "--below", "5", "--absent", "X"
     )
-    assert (np.isnan(release.reports).sum(), release.mask.sum()) == (81, 24)
+    assert (np.isnan(release.reports).sum(), release.extras.mask.sum()) == (81, 24)
     assert f"215 counts, 81 hidden (81 'X'), 24 masked (24 {empty}), 0 in totals" in said
 
 
@@ -274,7 +274,7 @@ def test_a_column_of_statuses_says_why_a_number_is_missing(here):
     release, said = run_import(here / "t.csv", *stated, "--status", "STATUS")
     expected = [[[12, NAN], [0, 30], [0, 11]], [[25, 14], [0, 17], [NAN, 40]]]
     np.testing.assert_array_equal(release.reports, expected)
-    assert np.argwhere(release.mask).tolist() == [[0, 2, 0]]
+    assert np.argwhere(release.extras.mask).tolist() == [[0, 2, 0]]
     assert "2 hidden (2 'x'), 1 masked (1 '..'), 0 in totals; flags left out: 1 'E'." in said
     found = json.loads(run("look", "t.csv", "--json").stdout)
     assert list(found["axes"]) == ["REF_DATE", "GEO", "Cause"]
@@ -292,7 +292,7 @@ def test_other_files_hold_the_same_table(here):
     for name in ("t.xlsx", "t.parquet"):
         release, _ = run_import(here / name, *stated)
         np.testing.assert_array_equal(release.reports, expected.reports)
-        np.testing.assert_array_equal(release.mask, expected.mask)
+        np.testing.assert_array_equal(release.extras.mask, expected.extras.mask)
         assert release.labels == expected.labels
 
 
@@ -339,7 +339,7 @@ def test_cells_without_a_row_are_asked_for_where_zeros_are_left_out(here):
     np.testing.assert_array_equal(release.reports, [[12, 16], [19, 0], [0, 18]])
     release, line = run_import(here / "t.csv", *wonder, "--background", "missing")
     assert "0 in totals; 2 cells without a row (masked)." in line
-    assert np.argwhere(release.mask).tolist() == [[1, 1], [2, 0]]
+    assert np.argwhere(release.extras.mask).tolist() == [[1, 1], [2, 0]]
     release, line = run_import(here / "t.csv", *stated, "--mechanism", "suppression --below 10")
     assert "0 in totals; 2 cells without a row (hidden)." in line
     np.testing.assert_array_equal(release.reports, [[12, 16], [19, NAN], [NAN, 18]])
@@ -350,10 +350,10 @@ def test_exposures_are_in_the_stated_format(here):
     long = ("--long", "area,age", "--value", "deaths", "--thousands", ".")
     interval = ("--mechanism", "interval", "--lower", "0", "--upper", "inf")
     release, _ = run_import(here / "t.csv", *long, "--exposure", "population", *interval)
-    assert list(release.exposure.values) == [10_000, 999]
+    assert list(release.extras.exposure.values) == [10_000, 999]
     release, _ = run_import(here / "t.csv", *long, "--mechanism", "gaussian", "--sigma", "s")
     assert {each.sigma for each in release.known_mechanisms} == {1500, 2500}
     (here / "w.csv").write_text("area;x;y\nA;1.005;2.106\nB;3.001;9\n")
     (here / "e.csv").write_text("area;x;y\nA;10.000;20.000\nB;30.000;40.000\n")
     release, _ = run_import(here / "w.csv", "--thousands", ".", "--exposure", "e.csv", *interval)
-    assert list(release.exposure.values) == [10_000, 20_000, 30_000, 40_000]
+    assert list(release.extras.exposure.values) == [10_000, 20_000, 30_000, 40_000]

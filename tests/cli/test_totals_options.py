@@ -5,6 +5,7 @@ import scipy.io
 import scipy.sparse as sp
 
 import countveil as cv
+from countveil.privacy._extras import Extras
 from tests.commands import fails, run
 
 m = cv.mechanisms
@@ -47,7 +48,10 @@ def here(tmp_path, monkeypatch):
 
 def families():
     """(axes, mechanism, values, labels) of the totals in the release."""
-    return [(each.over, each.mechanism, each.values, each.labels) for each in cv.Release.load("r.npz").totals]
+    return [
+        (each.over, each.mechanism, each.values, each.labels)
+        for each in cv.Release.load("r.npz").extras.totals
+    ]
 
 
 def rounded_ages():
@@ -83,12 +87,12 @@ def test_totals_of_a_long_table_go_by_its_columns_or_by_files_of_groups(here):
     assert state == (None, None, (BY_STATE[1], BY_STATE[0]), ("south", "north"))
     order = [COLUMNS.index(label) for label in cv.Release.load("r.npz").column_labels]
     assert age == ((0,), m.RandomRounding(5), tuple(rounded_ages()[j] for j in order), None)
-    groups = [tuple(each.groups) for each in cv.Release.load("r.npz").totals[:1]]
+    groups = [tuple(each.groups) for each in cv.Release.load("r.npz").extras.totals[:1]]
     cells = pd.read_csv("long.csv").drop(columns="state")
     cells.to_csv("long.csv", index=False)
     assert "got columns" in fails(*LONG[:3], "s.npz", *LONG[4:], *given)
     run(*LONG[:3], "s.npz", *LONG[4:], *given, "--totals-of", "states.csv")
-    assert [tuple(each.groups) for each in cv.Release.load("s.npz").totals[:1]] == groups
+    assert [tuple(each.groups) for each in cv.Release.load("s.npz").extras.totals[:1]] == groups
 
 
 def test_both_margins_of_a_wide_table_are_kept(here):
@@ -110,7 +114,7 @@ def test_both_margins_of_a_wide_table_are_kept(here):
         "--totals-mechanism",
         "discrete-gaussian --sigma 3",
     )
-    assert len(cv.Release.load("s.npz").totals) == 3
+    assert len(cv.Release.load("s.npz").extras.totals) == 3
     write("both.csv", label=[*ROWS, *COLUMNS], deaths=[*COUNTS.sum(1), *COUNTS.sum(0)])
     run(*WIDE, "--force", "--totals", "both.csv", "--totals-of", "both")
     assert families() == wanted
@@ -197,5 +201,5 @@ def test_totals_that_contradict_each_other_are_refused_when_imported_and_again_f
     groups = [place for state in STATES for place in [STATES.index(state) // 3] * 3]
     values = np.array([[np.nan if 0 < n < 10 else n for n in row] for row in COUNTS])
     wrong = [(None, tuple(BY_STATE), None, groups), ((0, 1), (sum(BY_STATE) + 1,))]
-    cv.Release(values, m.Suppression(10), False, source="s", totals=wrong).save("r.npz")
+    cv.Release(values, m.Suppression(10), False, source="s", extras=Extras(totals=wrong)).save("r.npz")
     assert "totals must be possible" in fails("fit", "topics", "r.npz", "-o", "f.nc", *SHORT)

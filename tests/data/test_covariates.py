@@ -10,8 +10,10 @@ import pytest
 
 import countveil as cv
 from countveil.data import covariates
-from countveil.data.covariates import check_levels, in_rows_of, names_in, read_covariates
+from countveil.data.covariates import check_levels, names_in, read_covariates
+from countveil.data.reports import in_rows_of
 from countveil.privacy._covariates import Covariate, RowCovariates
+from countveil.privacy._extras import Extras
 
 LABELS = ["ann", "bea", "cid", "dan", "eva"]
 FRAME = pd.DataFrame(
@@ -232,7 +234,7 @@ def test_what_participants_stated_is_a_table_of_the_rows():
     asked = Covariate("party", ("R", "D", "other")), Covariate("age")
     stated = RowCovariates(asked, (("D", "42"), ("R", "-0.5")))
     level, labels = cv.PrivacyLevel(1, 1), (("b", "a"), None)
-    release = cv.Release([[1], [2]], level, True, labels, covariates=stated)
+    release = cv.Release([[1], [2]], level, True, labels, extras=Extras(covariates=stated))
     found = cv.covariates_of(release)
     assert found.index.tolist() == ["b", "a"]
     assert found["party"].tolist() == ["D", "R"]
@@ -241,7 +243,9 @@ def test_what_participants_stated_is_a_table_of_the_rows():
     assert read("~ party + age", found, ["a", "b"]).terms == ("party[T.D]", "age")
     assert cv.covariates_of(cv.Release([[1]], level, True)) is None
     assert in_rows_of(np.ones((2, 2))) is None
-    once = in_rows_of(cv.Release([[1], [2]], level, True, (("a", "a"), None), covariates=stated))
+    once = in_rows_of(
+        cv.Release([[1], [2]], level, True, (("a", "a"), None), extras=Extras(covariates=stated))
+    )
     assert once.index.tolist() == [0, 1]
     with pytest.raises(TypeError, match="release must be a Release, got str"):
         cv.covariates_of("r.npz")

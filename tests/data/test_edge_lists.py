@@ -132,7 +132,7 @@ def test_reports_of_pairs_make_a_release_of_a_network(file):
     nan = np.nan
     np.testing.assert_array_equal(release.reports, [[nan, 4, nan], [nan, nan, 2], [3, nan, nan]])
     check_again(release)
-    assert observations_of(release).directed is True
+    assert observations_of(release).provenance.directed is True
     with pytest.raises(ValueError, match="got 3 cells without one"):
         import_edges(edges, m.TwoSidedGeometric(0.3), "Others")
     noisy = import_edges(edges, m.TwoSidedGeometric(0.3), "Others", background=0)

@@ -46,10 +46,11 @@ def test_coordinates_are_the_array_that_they_list(form):
     }[form]
     shape = TENSOR.shape
     assert_same_cells(
-        PrivatizedCounts.from_coordinates(where, values, 0.5, shape, LABELS), PrivatizedCounts(TENSOR, 0.5)
+        PrivatizedCounts.from_coordinates(where, values, 0.5, shape=shape, labels=LABELS),
+        PrivatizedCounts(TENSOR, 0.5),
     )
-    assert_same_cells(ExactCounts.from_coordinates(where, values, shape), ExactCounts(TENSOR))
-    assert_same_cells(NaiveCounts.from_coordinates(where, values, shape), NaiveCounts(TENSOR))
+    assert_same_cells(ExactCounts.from_coordinates(where, values, shape=shape), ExactCounts(TENSOR))
+    assert_same_cells(NaiveCounts.from_coordinates(where, values, shape=shape), NaiveCounts(TENSOR))
 
 
 def test_the_shape_comes_from_labels_or_coordinates():
@@ -57,14 +58,14 @@ def test_the_shape_comes_from_labels_or_coordinates():
     assert found.mode_shape == (3, 3, 2, 2)
     assert ExactCounts.from_coordinates([[4], [1]], [2]).mode_shape == (5, 2)
     empty = [np.empty(0, dtype=int)] * 2
-    assert ExactCounts.from_coordinates(empty, [], (2, 2)).reports.size == 0
+    assert ExactCounts.from_coordinates(empty, [], shape=(2, 2)).reports.size == 0
     with pytest.raises(ValueError, match="shape must be given"):
         ExactCounts.from_coordinates(empty, [])
 
 
 def test_reports_that_are_not_positive_may_be_listed_or_left_out():
-    listed = PrivatizedCounts.from_coordinates([[0, 1, 1], [0, 0, 1]], [3, -2, 0], 0.5, (2, 2))
-    assert_same_cells(listed, PrivatizedCounts.from_coordinates([[0], [0]], [3], 0.5, (2, 2)))
+    listed = PrivatizedCounts.from_coordinates([[0, 1, 1], [0, 0, 1]], [3, -2, 0], 0.5, shape=(2, 2))
+    assert_same_cells(listed, PrivatizedCounts.from_coordinates([[0], [0]], [3], 0.5, shape=(2, 2)))
 
 
 @pytest.mark.parametrize(
@@ -88,9 +89,9 @@ def test_reports_that_are_not_positive_may_be_listed_or_left_out():
 )
 def test_coordinates_that_do_not_fit_are_refused(where, shape, labels, message):
     with pytest.raises(ValueError, match=message):
-        PrivatizedCounts.from_coordinates(where, [3, 1], 0.5, shape, labels)
+        PrivatizedCounts.from_coordinates(where, [3, 1], 0.5, shape=shape, labels=labels)
     with pytest.raises(ValueError, match=message.replace("reports", "counts")):
-        ExactCounts.from_coordinates(where, [3, 1], shape, labels)
+        ExactCounts.from_coordinates(where, [3, 1], shape=shape, labels=labels)
 
 
 def test_duplicates_are_summed_for_true_counts_only():
@@ -115,7 +116,7 @@ def test_fractions_are_refused_and_shown_only_if_they_are_reports():
 
 
 def test_labels_of_coordinates_reach_the_posterior():
-    data = PrivatizedCounts.from_coordinates(WHERE, VALUES, 0.5, TENSOR.shape, LABELS)
+    data = PrivatizedCounts.from_coordinates(WHERE, VALUES, 0.5, shape=TENSOR.shape, labels=LABELS)
     modes = ["sender", "action", "month", "kind"]
     draws = cv.TensorModel(1, modes=modes, **BRIEF).fit(data).posterior["posterior"]
     for mode, names in zip(modes[:3], LABELS, strict=False):
@@ -145,21 +146,22 @@ def test_categories_may_be_told_beforehand_or_by_the_column(dtype):
 def test_a_column_of_values(dtype):
     cells, axes = CELLS.astype({"report": dtype}), ["sender", "action", "year"]
     assert_same_cells(
-        PrivatizedCounts.from_frame(cells, axes, "report", 0.5, KNOWN), PrivatizedCounts(COUNTED, 0.5)
+        PrivatizedCounts.from_frame(cells, axes, "report", 0.5, categories=KNOWN),
+        PrivatizedCounts(COUNTED, 0.5),
     )
     assert_same_cells(PrivatizedCounts.from_frame(cells, axes, value="report", alpha=[0.5, 0.1, 0.2], categories=KNOWN),
                       PrivatizedCounts(COUNTED, [0.5, 0.1, 0.2]))  # fmt: skip
-    assert_same_cells(ExactCounts.from_frame(cells, axes, "report", KNOWN), ExactCounts(COUNTED))
-    assert_same_cells(NaiveCounts.from_frame(cells, axes, "report", KNOWN), NaiveCounts(COUNTED))
+    assert_same_cells(ExactCounts.from_frame(cells, axes, "report", categories=KNOWN), ExactCounts(COUNTED))
+    assert_same_cells(NaiveCounts.from_frame(cells, axes, "report", categories=KNOWN), NaiveCounts(COUNTED))
     twice = pd.concat([cells, cells])
-    total = ExactCounts.from_frame(twice, axes, "report", KNOWN, sum_duplicates=True)
+    total = ExactCounts.from_frame(twice, axes, "report", categories=KNOWN, sum_duplicates=True)
     assert_same_cells(total, ExactCounts(2 * COUNTED))
     with pytest.raises(ValueError, match="each cell once"):
-        ExactCounts.from_frame(twice, axes, "report", KNOWN)
+        ExactCounts.from_frame(twice, axes, "report", categories=KNOWN)
 
 
 def test_labels_of_a_frame_reach_the_posterior():
-    data = PrivatizedCounts.from_frame(CELLS, ["sender", "action", "year"], "report", 0.5, KNOWN)
+    data = PrivatizedCounts.from_frame(CELLS, ["sender", "action", "year"], "report", 0.5, categories=KNOWN)
     fit = cv.TensorModel(1, modes=["sender", "action", "year"], **BRIEF).fit(data)
     rate = fit.rate()
     assert rate.coords["sender"].to_numpy().tolist() == SENDERS
@@ -186,13 +188,13 @@ def test_labels_of_a_frame_reach_the_posterior():
 )  # fmt: skip
 def test_frames_that_do_not_fit_are_refused(change, axes, value, message):
     with pytest.raises(ValueError, match=message):
-        ExactCounts.from_frame(EVENTS.assign(**change), axes, value, {"sender": SENDERS})
+        ExactCounts.from_frame(EVENTS.assign(**change), axes, value, categories={"sender": SENDERS})
 
 
 def test_an_unknown_category_of_reports_is_shown():
     with pytest.raises(ValueError, match="categories only, got 'peru' in row"):
         PrivatizedCounts.from_frame(
-            CELLS, ["sender", "action", "year"], "report", 0.5, {"sender": ["kenya", "chad"]}
+            CELLS, ["sender", "action", "year"], "report", 0.5, categories={"sender": ["kenya", "chad"]}
         )
 
 
@@ -295,3 +297,10 @@ def test_naive_tensors_keep_their_labels():
     assert found.labels == tuple(LABELS)
     assert found.row_labels == LABELS[0]
     assert found.mode_shape == TENSOR.shape
+
+
+def test_counts_without_noise_have_no_protection():
+    with pytest.raises(ValueError, match=r"protection must be None for ExactCounts, got \(2, 2\)"):
+        ExactCounts.from_coordinates([[0], [0]], [1], (2, 2))
+    with pytest.raises(ValueError, match=r"protection must be None for NaiveCounts, got 0\.5"):
+        NaiveCounts.from_frame(CELLS, ["sender", "action", "year"], "report", 0.5)

@@ -60,7 +60,7 @@ def test_a_file_holds_what_was_imported(mechanism, tmp_path):
     assert (found.mechanism, found.source, found.row_labels) == (mechanism, "a table", tuple(names))
     assert "Imported from: a table. Whoever imported them vouches" in found.describe()
     data = observations_of(found)
-    assert data.source == "a table"
+    assert data.provenance.source == "a table"
     assert data.row_labels == names
     wanted = cv.Reports(values, mechanism)
     if isinstance(mechanism, m.TwoSidedGeometric):
@@ -210,7 +210,7 @@ def test_masks_and_mechanisms_by_cell_come_back_from_a_file(tmp_path):
     for given, mask in ((values, MASK), (np.ma.masked_array(values, MASK), None)):
         cv.import_reports(given, each, "s", mask=mask).save(tmp_path / "r.npz")
         release = cv.Release.load(tmp_path / "r.npz")
-        np.testing.assert_array_equal(release.mask, MASK)
+        np.testing.assert_array_equal(release.extras.mask, MASK)
         assert (release.reports[MASK] == 0).all()
         wanted = cv.Reports(values, each, MASK)
         assert_same_data(observations_of(release), wanted)
@@ -264,7 +264,7 @@ LONG = pd.DataFrame(
 def test_mechanisms_of_a_long_table_go_by_an_axis_or_another_column():
     stated = {1: m.Suppression(10), 2: m.RandomRounding(3), 3: m.Thresholded(m.Gaussian(1), 2)}
     wanted = cv.import_long(LONG, ["place", "day"], "n", stated, "s", by="day", background="missing")
-    np.testing.assert_array_equal(wanted.mask, [[False, False, True], [False, True, False]])
+    np.testing.assert_array_equal(wanted.extras.mask, [[False, False, True], [False, True, False]])
     np.testing.assert_array_equal(wanted.reports, [[12, 3, 0], [0, 0, 6]])
     assert wanted.mechanism.shape == (1, 3)
     assert wanted.mechanism.mechanisms == tuple(stated.values())
@@ -274,7 +274,9 @@ def test_mechanisms_of_a_long_table_go_by_an_axis_or_another_column():
     )
     assert_same_data(
         observations_of(found),
-        cv.Reports(found.reports, np.array([[*regimes.values(), regimes["r"]]], dtype=object), found.mask),
+        cv.Reports(
+            found.reports, np.array([[*regimes.values(), regimes["r"]]], dtype=object), found.extras.mask
+        ),
     )
     full = LONG[LONG["day"] == 1]
     one = cv.import_long(full, ["place", "regime"], "n", regimes, "s", by="regime")
@@ -288,10 +290,10 @@ def test_cells_without_a_row_are_explained_for_each_mechanism():
         cv.import_long(*long, stated, "s", by="day")
     absent = cv.import_long(*long, stated | {2: m.Suppression(2)}, "s", by="day")
     np.testing.assert_array_equal(absent.reports, [[12, 3, np.nan], [0, np.nan, 6]])
-    assert absent.mask is None
+    assert absent.extras.mask is None
     rows = [False, True, False, False]
     masked = cv.import_long(*long, m.Suppression(10), "s", background=0, mask=np.array(rows) | (LONG.n == 6))
-    np.testing.assert_array_equal(masked.mask, [[False, True, False], [False, False, True]])
+    np.testing.assert_array_equal(masked.extras.mask, [[False, True, False], [False, False, True]])
     for wrong, rule in (
         ({"by": "regime"}, "nothing of 2 cells"),
         ({"by": "week"}, "one column of the table"),
@@ -435,7 +437,9 @@ def test_dates_that_could_begin_with_the_day_or_the_month_stay_as_text_until_the
         cv.DynamicModel(1).in_time(found)
     inside, _ = cv.DynamicModel(1, day_first=False).in_time(found)
     assert inside.row_labels == dates
-    np.testing.assert_array_equal(inside.made.report(0).values, 3 * np.arange(24).reshape(12, 2))
+    np.testing.assert_array_equal(
+        inside.provenance.published.report(0).values, 3 * np.arange(24).reshape(12, 2)
+    )
 
 
 @pytest.mark.parametrize(
@@ -475,4 +479,4 @@ def test_masked_cells_keep_an_exposure_that_is_known():
     found = cv.import_reports(
         [[5, 0], [0, 9]], m.Suppression(5), "Others", mask=mask, exposure=[[10.0, 20.0], [np.nan, 30.0]]
     )
-    assert list(found.exposure.values) == [10.0, 20.0, 1.0, 30.0]
+    assert list(found.extras.exposure.values) == [10.0, 20.0, 1.0, 30.0]

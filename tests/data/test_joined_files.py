@@ -14,6 +14,7 @@ from countveil.data import joined_files
 from countveil.privacy import ReleaseError, _archive, _format, _npy
 from countveil.privacy._archive import SMALL
 from countveil.privacy._covariates import Covariate, RowCovariates
+from countveil.privacy._extras import Extras
 
 LEVEL, RNG = cv.PrivacyLevel(epsilon=1, precision=1), np.random.default_rng(1)
 COUNTS = pd.DataFrame(RNG.poisson(3.0, (4, 3)), index=list("abcd"), columns=["tea", "milk", "jam"])
@@ -27,7 +28,9 @@ def simulated(rows="abcd", seed=1, level=LEVEL, counts=COUNTS, **options):
 def with_covariates(seed):
     noisy = simulated(seed=seed)
     beside = RowCovariates((Covariate("party", ("D", "R")),), tuple((p,) for p in "DRDR"))
-    return cv.Release(noisy.reports, noisy.mechanism, noisy.truncated, noisy.labels, covariates=beside)
+    return cv.Release(
+        noisy.reports, noisy.mechanism, noisy.truncated, noisy.labels, extras=Extras(covariates=beside)
+    )
 
 
 def masked():
@@ -68,12 +71,13 @@ def test_what_is_saved_is_read(tmp_path, make):
     found = cv.join(path)
     for name in ("reports", "columns", "indptr", "level_d"):
         np.testing.assert_array_equal(getattr(found, name), getattr(joined, name))
-    for name in ("mode_shape", "labels", "levels", "promise", "simulated", "directed", "source"):
-        assert getattr(found, name) == getattr(joined, name), name
+    assert (found.mode_shape, found.labels) == (joined.mode_shape, joined.labels)
+    for name in ("levels", "promise", "simulated", "directed", "source"):
+        assert getattr(found.provenance, name) == getattr(joined.provenance, name), name
     assert found.noise.mechanism == joined.noise.mechanism
     for one, other in zip(found.noise.kernel, joined.noise.kernel, strict=True):
         np.testing.assert_array_equal(one, other)
-    if joined.covariates is not None:
+    if joined.provenance.covariates is not None:
         pd.testing.assert_frame_equal(cv.covariates_of(found), cv.covariates_of(joined))
     found.save(tmp_path / "again.npz")
     assert (tmp_path / "again.npz").read_bytes() == path.read_bytes()

@@ -11,8 +11,9 @@ from scipy import stats
 import countveil as cv
 from countveil.bridges import protected_counts
 from countveil.data import joining
-from countveil.data.covariates import in_rows_of
+from countveil.data.reports import in_rows_of
 from countveil.privacy._covariates import Covariate, RowCovariates
+from countveil.privacy._extras import Extras
 from countveil.privacy.concentrated import ConcentratedLevel
 
 LEVEL = cv.PrivacyLevel(epsilon=1, precision=1)
@@ -104,10 +105,10 @@ def test_one_record_in_two_spellings_is_one_row(one, other):
     assert data.labels[0] == ["bob", one]
     assert [each.epsilon for each in data.levels] == [2, 2]
     assert data.n_masked == 0
-    assert [each.row_labels[1] for each in data.releases] == [one, other]
-    assert joining.together(data.releases, ("bob", one), 2) == data.levels
+    assert [each.row_labels[1] for each in data.provenance.releases] == [one, other]
+    assert joining.together(data.provenance.releases, ("bob", one), 2) == data.levels
     np.testing.assert_array_equal(log_kernels(data), log_kernels(cv.join([first, named(one, 2)])))
-    assert data.covariates.loc[[one, "bob"], "age"].tolist() == [30.0, 20.0]
+    assert data.provenance.covariates.loc[[one, "bob"], "age"].tolist() == [30.0, 20.0]
     in_waves = [
         named(one, 1, waves=(("spring", "autumn"), (0, 0))),
         named(other, 2, waves=(("spring", "autumn"), (0, 1))),
@@ -144,7 +145,7 @@ def test_a_further_report_keeps_what_is_promised():
     more = data.also(values, cv.PrivacyLevel(epsilon=1, precision=4).mechanism)
     assert [each.epsilon for each in more.levels] == [Fraction(9, 4)] * 2
     assert more.levels[0].describe() in more.promise
-    assert more.simulated
+    assert more.provenance.simulated
     without = data.also(values, cv.mechanisms.Rounding(4))
     assert without.levels == (None, None)
     assert "no level of privacy" in without.promise
@@ -179,7 +180,7 @@ def test_reports_without_a_level_promise_nothing_together():
     assert data.levels[0] is None
     assert data.levels[1] == LEVEL
     assert "no level of privacy" in data.promise
-    assert data.source == "Others, 2020"
+    assert data.provenance.source == "Others, 2020"
 
 
 @pytest.mark.long
@@ -208,7 +209,7 @@ def test_levels_by_row_files_and_tensors_are_joined(tmp_path):
     one.save(tmp_path / "one.npz")
     data = cv.join([tmp_path / "one.npz", two])
     assert [each.epsilon for each in data.levels] == [3, 3]
-    assert data.simulated
+    assert data.provenance.simulated
     rng = np.random.default_rng(1)
     tensors = [cv.simulate_release(rng.poisson(2.0, (2, 3, 4)), LEVEL, rng) for _ in range(2)]
     assert cv.join(tensors).mode_shape == (2, 3, 4)
@@ -341,7 +342,7 @@ def test_nodes_of_an_undirected_network_find_each_other_in_another_order():
             if a <= b:
                 x, y = sorted((two.row_labels.index("abc"[a]), two.row_labels.index("abc"[b])))
                 assert values[a, b] == own[x, y]
-    assert cv.join([one, two]).directed is False
+    assert cv.join([one, two]).provenance.directed is False
 
 
 @pytest.mark.long
@@ -377,7 +378,9 @@ PARTY = (Covariate("party", ("D", "R")),)
 def stated(rows, values, covariates=PARTY, seed=0):
     noisy = wave(rows, seed)
     beside = RowCovariates(tuple(covariates), tuple(values))
-    return cv.Release(noisy.reports, noisy.mechanism, noisy.truncated, noisy.labels, covariates=beside)
+    return cv.Release(
+        noisy.reports, noisy.mechanism, noisy.truncated, noisy.labels, extras=Extras(covariates=beside)
+    )
 
 
 @pytest.mark.long
@@ -416,7 +419,7 @@ VALUES = np.array([[3, 0, 1], [0, 2, 5], [7, 1, 0], [2, 2, 2]])
 
 
 def made(levels=STRONG, values=VALUES, labels=(PEOPLE, ("a", "b", "c")), waves=(NAMES, OF_ROW)):
-    return cv.Release(values, levels, True, labels, waves=waves)
+    return cv.Release(values, levels, True, labels, extras=Extras(waves=waves))
 
 
 def seen(data):
@@ -448,7 +451,11 @@ def test_a_person_in_two_spellings_is_one_person():
     asked = (Covariate("age"),)
     stated = RowCovariates(asked, (("20",), ("20",), ("30",), ("40",)))
     release = cv.Release(
-        VALUES, STRONG, True, (("bob", "Bob ", "ann", "cy"), None), waves=(NAMES, OF_ROW), covariates=stated
+        VALUES,
+        STRONG,
+        True,
+        (("bob", "Bob ", "ann", "cy"), None),
+        extras=Extras(waves=(NAMES, OF_ROW), covariates=stated),
     )
     data = cv.by_wave(release)
     same = cv.by_wave(made())
@@ -456,7 +463,7 @@ def test_a_person_in_two_spellings_is_one_person():
     assert data.levels == same.levels == (cv.PrivacyLevel(2, 2), STRONG, STRONG)
     assert data.promise == same.promise
     np.testing.assert_array_equal(data.reports, same.reports)
-    assert data.covariates["age"].to_dict() == {"bob": 20.0, "ann": 30.0, "cy": 40.0}
+    assert data.provenance.covariates["age"].to_dict() == {"bob": 20.0, "ann": 30.0, "cy": 40.0}
 
 
 def test_a_person_may_have_another_level_in_every_wave():
@@ -500,14 +507,18 @@ STATED = RowCovariates((PARTIES, AGE), (("D", "41"), ("D", "42"), ("R", "30"), (
 
 def test_covariates_that_stay_are_of_the_person_and_those_that_change_are_left_out_by_name(tmp_path):
     cv.Release(
-        VALUES, STRONG, True, (PEOPLE, ("a", "b", "c")), waves=(NAMES, OF_ROW), covariates=STATED
+        VALUES,
+        STRONG,
+        True,
+        (PEOPLE, ("a", "b", "c")),
+        extras=Extras(waves=(NAMES, OF_ROW), covariates=STATED),
     ).save(tmp_path / "r.npz")
     data = cv.by_wave(tmp_path / "r.npz")
     people = cv.covariates_of(data)
     assert list(people.columns) == ["party"]
     assert dict(people["party"]) == {"bob": "D", "ann": "R", "cy": "I"}
     assert list(people["party"].cat.categories) == ["D", "R", "I"]
-    assert data.differing == {"age": 1}
+    assert data.provenance.differing == {"age": 1}
     assert dict(in_rows_of(data, "~ party")["party"]) == {"bob": "D", "ann": "R", "cy": "I"}
     with pytest.raises(
         ValueError,
@@ -523,7 +534,11 @@ def test_a_fit_reads_what_people_stated():
     stated = RowCovariates((PARTIES,), tuple(("DR"[d % 2],) for d in range(20) for _ in NAMES))
     values = rng.poisson(3.0, (40, 3))
     release = cv.Release(
-        values, STRONG, True, (people, ("a", "b", "c")), waves=(NAMES, (0, 1) * 20), covariates=stated
+        values,
+        STRONG,
+        True,
+        (people, ("a", "b", "c")),
+        extras=Extras(waves=(NAMES, (0, 1) * 20), covariates=stated),
     )
     model = cv.TensorModel(2, prevalence="~ party", draws=4, tune=4, chains=1, seed=1, progress=False)
     model.fit(cv.by_wave(release))

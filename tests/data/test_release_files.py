@@ -50,7 +50,7 @@ def test_unpacked_reports_are_those_in_memory(tmp_path):
     files, held = written(tmp_path / "parts", level=levels)
     found = files.unpacked()
     same_arrays(found, held)
-    assert (found.shape, found.labels, found.simulated) == (held.shape, held.labels, False)
+    assert (found.shape, found.labels, found.provenance.simulated) == (held.shape, held.labels, False)
     assert repr(found) == repr(held)
     for rows in (slice(0, 700), slice(100, 356)):
         for a, b in zip(found.block(rows), held.block(rows), strict=True):

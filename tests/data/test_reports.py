@@ -86,9 +86,11 @@ def test_long_tables_and_coordinates_leave_out_what_is_absent():
     found = cv.Reports.from_frame(frame, ["county", "age"], "deaths", absent)
     dense = np.array([[30, NAN, 11], [NAN, 12, NAN]])
     assert_same(found, cv.Reports(dense, absent, labels=[["a", "b"], ["x", "y", "z"]]))
-    again = cv.Reports.from_coordinates([[0, 0, 1], [0, 2, 1]], [30, 11, 12], absent, (2, 3))
+    again = cv.Reports.from_coordinates([[0, 0, 1], [0, 2, 1]], [30, 11, 12], absent, shape=(2, 3))
     assert_same(again, cv.Reports(dense, absent))
-    shown = cv.Reports.from_coordinates([[0, 0, 1], [0, 2, 1]], [30, NAN, 12], m.Suppression(10), (2, 3))
+    shown = cv.Reports.from_coordinates(
+        [[0, 0, 1], [0, 2, 1]], [30, NAN, 12], m.Suppression(10), shape=(2, 3)
+    )
     assert_same(shown, cv.Reports(np.array([[30, NAN, NAN], [NAN, 12, NAN]]), m.Suppression(10)))
 
 
@@ -135,15 +137,15 @@ def test_a_list_of_mechanisms_says_whether_it_goes_by_row_or_by_column():
 def test_simulated_noise_is_said_from_the_data_to_the_fit(tmp_path):
     values, rounding = np.full((4, 3), 6), m.RandomRounding(3)
     data = cv.Reports(values, rounding, simulated=True)
-    assert data.simulated
+    assert data.provenance.simulated
     assert "simulated noise" in repr(data)
-    assert not cv.Reports(values, rounding).simulated
-    assert cv.Reports(values, rounding).also(values, m.TopCoding(9), simulated=True).simulated
-    assert data.also(values, m.TopCoding(9)).simulated
-    assert data.take(np.arange(2)).simulated
+    assert not cv.Reports(values, rounding).provenance.simulated
+    assert cv.Reports(values, rounding).also(values, m.TopCoding(9), simulated=True).provenance.simulated
+    assert data.also(values, m.TopCoding(9)).provenance.simulated
+    assert data.take(np.arange(2)).provenance.simulated
     frame = pd.DataFrame({"row": list("ab"), "column": list("xy"), "n": [3, 6]})
-    assert cv.Reports.from_frame(frame, ["row", "column"], "n", rounding, simulated=True).simulated
-    assert cv.Reports(values, m.TwoSidedGeometric(0.5), simulated=True).simulated
+    assert cv.Reports.from_frame(frame, ["row", "column"], "n", rounding, simulated=True).provenance.simulated
+    assert cv.Reports(values, m.TwoSidedGeometric(0.5), simulated=True).provenance.simulated
     cv.import_reports(values, rounding, "a test", simulated=True).save(tmp_path / "r.npz")
     release = cv.Release.load(tmp_path / "r.npz")
     assert release.simulated
@@ -285,7 +287,7 @@ def test_moved_steps_keep_what_was_reported_and_their_totals(axis, sparse):
 
     found = read(values, hidden, rule, groups).with_steps(axis, places, list("vwxyz"))
     wanted = read(moved(values, 0.0), moved(hidden, True), moved(rule, rules[0]), moved(groups, -1))
-    one, other = found.made.report(0), wanted.made.report(0)
+    one, other = found.provenance.published.report(0), wanted.provenance.published.report(0)
     np.testing.assert_array_equal(one.seen, other.seen)
     np.testing.assert_array_equal(one.values, other.values)
     kinds = [np.array(each.mechanisms, dtype=object)[each.number] for each in (one, other)]
@@ -294,7 +296,7 @@ def test_moved_steps_keep_what_was_reported_and_their_totals(axis, sparse):
     np.testing.assert_array_equal(found.totals.value, sums)
     np.testing.assert_array_equal(least_and_most(found), least_and_most(wanted))
     later = found.take(np.array([0, 1])).with_steps(0, np.array([1, 0]), ["b", "a"])
-    np.testing.assert_array_equal(later.made.report(0).values, one.values[[1, 0]])
+    np.testing.assert_array_equal(later.provenance.published.report(0).values, one.values[[1, 0]])
 
 
 LOWER = [[1, 10, 5], [0, 90, 0]]

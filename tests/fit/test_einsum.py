@@ -267,11 +267,11 @@ def test_what_is_told_of_a_factor_has_the_labels_of_the_data(told):
 )
 def test_coordinates_out_of_range_and_repeated(where, message):
     with pytest.raises(ValueError, match=message):
-        cv.ExactCounts.from_coordinates(where, [1, 2], (4, 3))
+        cv.ExactCounts.from_coordinates(where, [1, 2], shape=(4, 3))
     with pytest.raises(ValueError, match=message):
-        cv.PrivatizedCounts.from_coordinates(where, [1, 2], 0.5, (4, 3))
+        cv.PrivatizedCounts.from_coordinates(where, [1, 2], 0.5, shape=(4, 3))
     with pytest.raises(ValueError, match=message):
-        cv.NaiveCounts.from_coordinates(where, [1, 2], (4, 3))
+        cv.NaiveCounts.from_coordinates(where, [1, 2], shape=(4, 3))
 
 
 def twice(form, n_axes=2):

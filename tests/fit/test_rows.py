@@ -133,6 +133,11 @@ def test_what_goes_with_covariates(made, given, said):
         made().fit(counts(), covariates=given)
 
 
+def test_later_rows_do_not_go_with_a_formula():
+    with pytest.raises(ValueError, match="prevalence goes with method 'gibbs'"):
+        model(method="svi").partial_fit(counts())
+
+
 def test_new_rows_are_refused_in_words(fit):
     with pytest.raises(ValueError, match="transform needs a prior"):
         fit.transform(counts())
@@ -155,7 +160,7 @@ def test_a_refit_that_fails_leaves_the_fit_as_it_was(monkeypatch):
     with pytest.raises(ZeroDivisionError):
         fit.fit(counts(), covariates=FRAME.assign(age=FRAME["age"] ** 2))
     assert vars(fit).keys() == before.keys()
-    assert all(vars(fit)[name] is before[name] for name in before if name != "_waiting")
+    assert all(vars(fit)[name] is before[name] for name in before)
 
 
 DATED_SWEEPS = {"draws": 4, "tune": 4}

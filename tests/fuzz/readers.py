@@ -28,6 +28,7 @@ from countveil.data.tables.published import read_protected
 from countveil.fit.naming import changed, relabel_from
 from countveil.privacy import PrivacyLevel, Release, _archive, report, study
 from countveil.privacy._cells import ByCell
+from countveil.privacy._extras import Extras
 from countveil.privacy.mechanisms import Laplace, RandomRounding, Suppression
 from countveil.privacy.report import Report
 from tests.fuzz import mutations as m
@@ -73,21 +74,26 @@ def imported() -> dict[str, bytes]:
             other[0],
             False,
             source="Others",
-            totals=[((1,), (15, None))],
+            extras=Extras(totals=[((1,), (15, None))]),
         ),
         "families.npz": Release(
             np.array([[np.nan, 12], [0, np.nan]]),
             other[0],
             False,
             source="Others",
-            totals=[((1,), (15, 3), RandomRounding(3)), (None, (12, None), None, [1, 0, 0, -1], ("a", "b"))],
+            extras=Extras(
+                totals=[
+                    ((1,), (15, 3), RandomRounding(3)),
+                    (None, (12, None), None, [1, 0, 0, -1], ("a", "b")),
+                ]
+            ),
         ),
         "cells.npz": Release(
             np.array([[np.nan, 0.5], [0, 12]]),
             cells,
             False,
             source="Others",
-            mask=[[False] * 2, [True, False]],
+            extras=Extras(mask=[[False] * 2, [True, False]]),
         ),
         "rounded.npz": Release(sp.csr_array([[0, 3], [6, 0]]), RandomRounding(3), True, source="Others"),
     }

@@ -177,9 +177,9 @@ KINDS = [m.DiscreteGaussian(2), m.RandomRounding(5), m.Suppression(10), m.Thresh
 def test_absent_reports_are_zeros_to_those_who_do_not_know(mechanism):
     found = protected(COUNTS, mechanism, np.random.default_rng(3))
     values = np.asarray(cv.simulate_reports(COUNTS, mechanism, np.random.default_rng(3)), dtype=float)
-    assert found.known.simulated
+    assert found.known.provenance.simulated
     assert found.known.noise.mechanisms == (mechanism,)
-    np.testing.assert_array_equal(found.known.made.report(0).values, values)
+    np.testing.assert_array_equal(found.known.provenance.published.report(0).values, values)
     np.testing.assert_array_equal(found.plain.reports, np.nan_to_num(values))
     np.testing.assert_array_equal(found.naive, np.rint(np.nan_to_num(values).clip(0)))
     assert found.plain.shape == COUNTS.shape

@@ -10,6 +10,7 @@ import pytest
 from countveil.privacy import PrivacyLevel, Release, ReleaseError, _archive, _npy
 from countveil.privacy import mechanisms as m
 from countveil.privacy._cells import ByCell
+from countveil.privacy._extras import Extras
 
 NAN = math.nan
 ROWS = [[NAN, 12.5, 0.0], [11.0, -0.25, 15.0]]
@@ -21,31 +22,31 @@ BY_CELL = ByCell(KNOWN, (0, 1, 1, 0, 1, 2), (2, 3))
 
 def release(mechanism=BY_COLUMN, mask=MASK, arrays=True, **options):
     rows = np.array(ROWS) if arrays else ROWS
-    return Release(rows, mechanism, False, source="s", mask=mask, **options)
+    return Release(rows, mechanism, False, source="s", extras=Extras(mask=mask), **options)
 
 
 @pytest.mark.parametrize("mechanism", [BY_COLUMN, BY_CELL, [m.Thresholded(m.Gaussian(9), -9), m.Laplace(1)]])
 def test_files_hold_them_with_numpy_and_without(mechanism, tmp_path, monkeypatch):
     release(mechanism).save(tmp_path / "a.npz")
     found = Release.load(tmp_path / "a.npz")
-    np.testing.assert_array_equal(found.mask, MASK)
+    np.testing.assert_array_equal(found.extras.mask, MASK)
     if isinstance(mechanism, ByCell):
         assert (found.mechanism.mechanisms, found.mechanism.shape) == (mechanism.mechanisms, mechanism.shape)
         assert tuple(found.mechanism.of_cell) == mechanism.of_cell
     with pytest.raises(ValueError, match="read-only"):
-        found.mask[0, 0] = True
+        found.extras.mask[0, 0] = True
     found.save(tmp_path / "again.npz")
     monkeypatch.setattr(_npy, "optional", lambda name: None)
     release(mechanism, arrays=False).save(tmp_path / "b.npz")
     again = Release.load(tmp_path / "a.npz")
-    assert again.mask == MASK
+    assert again.extras.mask == MASK
     again.save(tmp_path / "c.npz")
     assert len({(tmp_path / f"{name}.npz").read_bytes() for name in ("a", "b", "c", "again")}) == 1
 
 
 def test_other_files_are_of_the_version_before(tmp_path):
-    plain = Release([[0.5]], m.Laplace(1), False, source="s", mask=[[False]])
-    assert plain.mask is None
+    plain = Release([[0.5]], m.Laplace(1), False, source="s", extras=Extras(mask=[[False]]))
+    assert plain.extras.mask is None
     for each, version in ((release(), 4), (release(mask=None), 4), (plain, 3)):
         each.save(tmp_path / "r.npz")
         with zipfile.ZipFile(tmp_path / "r.npz") as archive:
@@ -122,13 +123,18 @@ def test_what_does_not_fit_is_refused(mechanism, mask, rule, numpy_or_not):
 def test_they_are_of_imported_tables_alone():
     level = PrivacyLevel(1, 1)
     with pytest.raises(ReleaseError, match="mask must be of imported"):
-        Release([[0, 1]], level, False, mask=[[True, False]])
+        Release([[0, 1]], level, False, extras=Extras(mask=[[True, False]]))
     two = ByCell((level.mechanism, PrivacyLevel(1, 2).mechanism), (0, 1), (1, 2))
     with pytest.raises(ReleaseError, match="unless reports are imported"):
         Release([[0, 1]], two, False)
     with pytest.raises(ReleaseError, match="of networks"):
         Release(
-            [[0, 3], [0, 0]], KNOWN[2], False, source="s", directed=True, mask=[[True, False], [False] * 2]
+            [[0, 3], [0, 0]],
+            KNOWN[2],
+            False,
+            source="s",
+            directed=True,
+            extras=Extras(mask=[[True, False], [False] * 2]),
         )
 
 
@@ -194,7 +200,9 @@ def test_a_forged_file_is_refused_by_name(tmp_path, change, rule):
 
 def test_masked_cells_rise(tmp_path):
     rows = np.zeros((1, 3))
-    Release(rows, m.Laplace(1), False, source="s", mask=[[True, True, False]]).save(tmp_path / "a.npz")
+    Release(rows, m.Laplace(1), False, source="s", extras=Extras(mask=[[True, True, False]])).save(
+        tmp_path / "a.npz"
+    )
     with zipfile.ZipFile(tmp_path / "a.npz") as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     for cells in ([1, 0], [1, 1]):

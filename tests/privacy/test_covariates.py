@@ -7,13 +7,16 @@ import pytest
 
 from countveil.privacy import PrivacyLevel, Release, ReleaseError
 from countveil.privacy._covariates import Covariate, RowCovariates, given, spelt
+from countveil.privacy._extras import Extras
 
 PARTY, AGE = Covariate("party", ("D", "R")), Covariate("age", (), "18", "120")
 ROWS = RowCovariates((PARTY, AGE), (("D", "42"), ("R", "37.5")))
 
 
 def made(covariates=ROWS, **options):
-    return Release(np.arange(4).reshape(2, 2), PrivacyLevel(1, 1), True, covariates=covariates, **options)
+    return Release(
+        np.arange(4).reshape(2, 2), PrivacyLevel(1, 1), True, extras=Extras(covariates=covariates), **options
+    )
 
 
 def test_decimals_have_one_spelling():
@@ -96,11 +99,11 @@ def test_what_is_missing_unknown_or_out_of_range_is_refused_by_name(asked, rule)
 def test_a_release_keeps_them_in_its_file_and_says_that_nothing_protects_them(tmp_path):
     made().save(tmp_path / "r.npz")
     again = Release.load(tmp_path / "r.npz")
-    assert again.covariates == ROWS
+    assert again.extras.covariates == ROWS
     again.save(tmp_path / "again.npz")
     assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "r.npz").read_bytes()
     assert "in the clear, without noise: party, age. Together" in again.describe()
-    assert made(None).covariates is None
+    assert made(None).extras.covariates is None
     assert "in the clear" not in made(None).describe()
 
 

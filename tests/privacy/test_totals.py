@@ -9,6 +9,7 @@ import pytest
 
 from countveil.privacy import PrivacyLevel, Release, ReleaseError, _archive, _npy
 from countveil.privacy import mechanisms as m
+from countveil.privacy._extras import Extras
 from countveil.privacy._totals import ReleasedTotals
 
 HIDDEN = np.array([[math.nan, 12.0, 0.0], [11.0, math.nan, math.nan]])
@@ -20,7 +21,7 @@ def made(totals=((1,), (15, None)), source="Others", **options):
         m.Suppression(10),
         False,
         source=source,
-        totals=None if totals is None else [totals],
+        extras=Extras(totals=None if totals is None else [totals]),
         **options,
     )
 
@@ -29,10 +30,10 @@ def made(totals=((1,), (15, None)), source="Others", **options):
 def test_totals_are_kept_in_the_file_with_numpy_and_without(totals, tmp_path, monkeypatch):
     made(totals).save(tmp_path / "r.npz")
     found = Release.load(tmp_path / "r.npz")
-    assert found.totals == (ReleasedTotals(*totals),)
+    assert found.extras.totals == (ReleasedTotals(*totals),)
     monkeypatch.setattr(_npy, "optional", lambda name: None)
     again = Release.load(tmp_path / "r.npz")
-    assert again.totals == found.totals
+    assert again.extras.totals == found.extras.totals
     again.save(tmp_path / "again.npz")
     assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "r.npz").read_bytes()
 
@@ -66,13 +67,13 @@ def test_totals_that_do_not_fit_are_refused(totals, rule):
 
 def test_exact_totals_break_the_promise_of_reports_of_ones_own():
     with pytest.raises(ReleaseError, match="exact ones break the promise of noise"):
-        Release([[2, 3]], PrivacyLevel(1, 1), False, totals=[((1,), (5,))])
+        Release([[2, 3]], PrivacyLevel(1, 1), False, extras=Extras(totals=[((1,), (5,))]))
 
 
 def test_a_network_has_no_totals():
     with pytest.raises(ReleaseError, match="of networks and of studies in waves cannot have totals"):
         Release(
-            [[0, 3], [0, 0]], m.Rounding(3), False, directed=True, source="s", totals=[((1,), (3, 0))]
+            [[0, 3], [0, 0]], m.Rounding(3), False, directed=True, source="s", extras=Extras(totals=[((1,), (3, 0))])
         )  # fmt: skip
 
 
@@ -135,8 +136,10 @@ FAMILIES = [
 ]
 
 
-def of_families(families=FAMILIES, **options):
-    return Release(HIDDEN, m.Suppression(10), False, source="Others", totals=families, **options)
+def of_families(families=FAMILIES, **extras):
+    return Release(
+        HIDDEN, m.Suppression(10), False, source="Others", extras=Extras(totals=families, **extras)
+    )
 
 
 def plain(totals):
@@ -155,11 +158,11 @@ def test_several_families_come_back_from_the_file_with_numpy_and_without(tmp_pat
     wanted = tuple(
         each._replace(groups=None if each.groups is None else tuple(each.groups)) for each in wanted
     )
-    assert plain(found.totals) == plain(made_here.totals) == wanted
+    assert plain(found.extras.totals) == plain(made_here.extras.totals) == wanted
     assert found.describe() == made_here.describe()
     monkeypatch.setattr(_npy, "optional", lambda name: None)
     again = Release.load(tmp_path / "r.npz")
-    assert again.totals == wanted
+    assert again.extras.totals == wanted
     again.save(tmp_path / "again.npz")
     assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "r.npz").read_bytes()
 
@@ -174,8 +177,8 @@ def test_a_file_may_hold_families_and_masked_cells(tmp_path):
     mask = np.array([[False, False, True], [False] * 3])
     of_families(mask=mask).save(tmp_path / "r.npz")
     found = Release.load(tmp_path / "r.npz")
-    assert len(found.totals) == len(FAMILIES)
-    np.testing.assert_array_equal(found.mask, mask)
+    assert len(found.extras.totals) == len(FAMILIES)
+    np.testing.assert_array_equal(found.extras.mask, mask)
 
 
 def test_a_release_says_what_each_family_is_of():

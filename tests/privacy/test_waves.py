@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from countveil.privacy import PrivacyLevel, Release, ReleaseError
+from countveil.privacy._extras import Extras
 from countveil.privacy._waves import Waves, by_person
 
 STRONG, WEAK = PrivacyLevel(1, 10), PrivacyLevel(2, 1)
@@ -15,17 +16,19 @@ PEOPLE = ("ann", "ann", "bob", "ann")
 
 
 def made(waves=(NAMES, (0, 1, 1, 2)), people=PEOPLE, levels=(STRONG, STRONG, WEAK, STRONG), **options):
-    return Release(np.arange(8).reshape(4, 2), levels, True, (people, ("a", "b")), waves=waves, **options)
+    return Release(
+        np.arange(8).reshape(4, 2), levels, True, (people, ("a", "b")), extras=Extras(waves=waves), **options
+    )
 
 
 def test_waves_are_kept_in_the_file(tmp_path):
     release = made()
     release.save(tmp_path / "r.npz")
     again = Release.load(tmp_path / "r.npz")
-    assert again.waves == release.waves == Waves(NAMES, (0, 1, 1, 2))
+    assert again.extras.waves == release.extras.waves == Waves(NAMES, (0, 1, 1, 2))
     again.save(tmp_path / "again.npz")
     assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "r.npz").read_bytes()
-    assert Release([[1]], STRONG, True).waves is None
+    assert Release([[1]], STRONG, True).extras.waves is None
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 import countveil as cv
+from countveil.privacy._extras import Extras
 from countveil.report import render
 from countveil.report.checklist import who_vouches
 from countveil.report.loading import observed, stating
@@ -162,7 +163,9 @@ def test_joined_releases_describe_themselves_beside_the_fit_of_their_reports():
 def test_waves_of_a_study_are_added_up_and_their_release_is_that_of_the_fit():
     people, names = tuple(f"p{i // 2}" for i in range(6)), ("spring", "summer")
     labels = (people, tuple(f"w{v}" for v in range(5)))
-    release = cv.Release(COUNTS, cv.PrivacyLevel(1, 1), True, labels, waves=(names, (0, 1) * 3))
+    release = cv.Release(
+        COUNTS, cv.PrivacyLevel(1, 1), True, labels, extras=Extras(waves=(names, (0, 1) * 3))
+    )
     fit = cv.DynamicModel(2, time=1, **QUICK).fit(cv.by_wave(release))
     *_, said = promise_of(fit, release).paragraphs
     assert "come to at most epsilon 2 at N = 1" in said

@@ -271,7 +271,7 @@ def test_reports_of_waves_become_one_release_with_the_wave_of_every_row(here):
     assert (done.accepted, done.refused) == (4, 2)
     release = cv.Release.load("r.npz")
     assert [int(name, 16) for name in release.row_labels] == [1, 2, 3, 3]
-    assert release.waves == (("spring", "summer"), (1, 0, 0, 1))
+    assert release.extras.waves == (("spring", "summer"), (1, 0, 0, 1))
     expected = [reports[key] for key in [(1, "summer"), (2, "spring"), (3, "spring"), (3, "summer")]]
     assert release.reports.toarray().tolist() == [each.values for each in expected]
     assert release.levels == tuple(each.level for each in expected)

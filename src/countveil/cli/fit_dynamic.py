@@ -99,7 +99,7 @@ def fit_dynamic(
     names = None if modes is None else names_in(modes)
     axis = int(time) if time is not None and time.isascii() and time.isdigit() else time
     given: Any
-    if isinstance(data, Release) and data.waves is not None:
+    if isinstance(data, Release) and data.extras.waves is not None:
         given, names, axis = waves_of(data, names, axis, shape)
     else:
         several = shape is not None or (names is not None and len(names) > 2)

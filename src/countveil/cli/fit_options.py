@@ -49,7 +49,7 @@ class Rows(NamedTuple):
         """The table that was read, or what a release carries, if there is a formula; raises ValueError without both."""
         if self.prevalence is None or table is not None:
             return table
-        from countveil.data.covariates import in_rows_of
+        from countveil.data.reports import in_rows_of
 
         carried = in_rows_of(data)
         if carried is None:

@@ -41,11 +41,11 @@ def join_releases(
     say(f"Wrote {output}.")
     return {
         "output": str(output),
-        "releases": len(found.releases or ()),
+        "releases": len(found.provenance.releases or ()),
         "shape": list(found.mode_shape),
         "repeated_rows": repeated_rows(found),
         "masked": found.n_masked,
-        "simulated": found.simulated,
-        "source": found.source,
+        "simulated": found.provenance.simulated,
+        "source": found.provenance.source,
         "promise": found.promise,
     }

@@ -64,13 +64,13 @@ def say_of(data: "Data") -> None:
     """Say whether noise is simulated, who vouches for imported reports, and what joined ones promise together."""
     from countveil.data.reports import Reports
 
-    joined = isinstance(data, Reports)
-    if data.simulated:
+    joined, stated = isinstance(data, Reports), data if isinstance(data, Release) else data.provenance
+    if stated.simulated:
         which = "One of these releases, or more," if joined else "This release"
         say(f"{which} is simulated: its noise came from a seeded generator and protects nobody.")
-    if data.source is not None:
+    if stated.source is not None:
         say(
-            f"These reports were imported from: {data.source}. Whoever imported them vouches for the mechanism."
+            f"These reports were imported from: {stated.source}. Whoever imported them vouches for the mechanism."
         )
     if isinstance(data, Reports):
         say(f"{in_words(data)}. {data.promise}")
@@ -99,12 +99,12 @@ def check_imported(path: Path, release: Release) -> None:
 
 def in_words(data: "Reports") -> str:
     """How many releases were joined, of which counts, and how many rows are in more than one of them."""
-    number, size = len(data.releases or ()), " x ".join(map(str, data.mode_shape))
+    number, size = len(data.provenance.releases or ()), " x ".join(map(str, data.mode_shape))
     several = repeated_rows(data)
     return f"{number} releases of {size} counts: {several} of {data.mode_shape[0]} rows are in more than one"
 
 
 def repeated_rows(data: "Reports") -> int:
     """How many rows of joined reports are in more than one release."""
-    rows = [release.row_labels or range(release.shape[0]) for release in data.releases or ()]
+    rows = [release.row_labels or range(release.shape[0]) for release in data.provenance.releases or ()]
     return sum(times > 1 for times in Counter(chain.from_iterable(rows)).values())

@@ -52,15 +52,17 @@ def report(
     from countveil.common import fit_files
 
     fit_files.check(fit)  # before the models are imported
-    from countveil.fit import load
+    from countveil.fit import DynamicModel, load
     from countveil.report import write_report
 
     found = load(fit)
-    if forecast and not hasattr(found, "forecast"):
-        raise ValueError(
-            f"forecast must be 0 for a {type(found).__name__}, which has no time steps, got {forecast}"
-        )
-    ahead = found.forecast(forecast) if forecast else None
+    ahead = None
+    if forecast:
+        if not isinstance(found, DynamicModel):
+            raise ValueError(
+                f"forecast must be 0 for a {type(found).__name__}, which has no time steps, got {forecast}"
+            )
+        ahead = found.forecast(forecast)
     data = None if release is None else loaded(release)
     judged = write_report(found, output, data, members=members, title=title, naive=naive, forecast=ahead)
     say(judged.verdict)

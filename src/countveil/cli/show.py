@@ -40,17 +40,20 @@ def show(
     Example: `countveil show survey.nc --words 5 --documents 3`
     """
     found = loaded(fit)
-    if (word is not None or documents) and not hasattr(found, "documents"):
-        raise ValueError(f"word and documents need a fit of topics, got a fit of {type(found).__name__}")
-    if word is not None:
-        print_word(found, word)
-        return {"word": found.documents.find_word(word)}
+    from countveil.fit import DynamicModel, TopicModel
+
+    if word is not None or documents:
+        if not isinstance(found, TopicModel):
+            raise ValueError(f"word and documents need a fit of topics, got a fit of {type(found).__name__}")
+        if word is not None:
+            print_word(found, word)
+            return {"word": found.documents.find_word(word)}
     say(f"{type(found).__name__}: {found._reader.data_in_words()}, method {found.posterior.attrs['method']}.")
     print_parts(found, members)
     if documents:
         print_documents(found, documents)
     print_rows(found)
-    if hasattr(found, "seasons"):
+    if isinstance(found, DynamicModel):
         print_seasons(found)
     print_totals(found)
     say(found.diagnostics().verdict)

@@ -15,7 +15,6 @@ import pandas as pd
 
 from countveil.common.extras import install
 from countveil.data.labels import is_default, texts_of
-from countveil.data.reports import Reports
 from countveil.privacy import Release
 from countveil.privacy.names import identity, spelt_alike
 
@@ -73,26 +72,9 @@ class Covariates(NamedTuple):
         return self.frame.assign(**{name: [value] * len(self.frame) for name, value in values.items()})
 
 
-def covariates_of(release: Release | Reports) -> pd.DataFrame | None:
-    """The covariates that participants of a study stated in the clear, a row for each of the release's.
-
-    Args:
-        release: a ``Release``, such as ``countveil collect`` makes of a study with covariates, or what ``by_wave`` or
-            ``join`` made of such releases.
-
-    Returns:
-        DataFrame labelled as the rows, a column for each covariate: float64, or categories in the order of the study;
-        None where the release has none. From ``by_wave``, a row for each person, without the covariates in which waves
-        of one person differ; from ``join``, a row for each joined one, missing where no release states a covariate.
-
-    Raises:
-        TypeError: something else than a release.
-    """
-    if isinstance(release, Reports):
-        return None if release.covariates is None else release.covariates.copy()
-    if not isinstance(release, Release):
-        raise TypeError(f"release must be a Release, got {type(release).__name__}")
-    stated = release.covariates
+def stated_covariates(release: Release) -> pd.DataFrame | None:
+    """The covariates that participants stated, labelled as the rows of their release; None without any."""
+    stated = release.extras.covariates
     if stated is None:
         return None
     columns = zip(*stated.of_row, strict=True)
@@ -101,23 +83,6 @@ def covariates_of(release: Release | Reports) -> pd.DataFrame | None:
         for each, column in zip(stated.covariates, columns, strict=True)
     }
     return pd.DataFrame(found, index=None if release.row_labels is None else pd.Index(release.row_labels))
-
-
-def in_rows_of(release: Any, formula: str = "") -> pd.DataFrame | None:
-    """As ``covariates_of``, to go by position where two rows have the same label; None for other data.
-
-    Raises ValueError where the formula names a covariate that is left out because it differs between waves.
-    """
-    found = covariates_of(release) if isinstance(release, Release | Reports) else None
-    differing = release.differing if isinstance(release, Reports) else {}
-    for name in names_in(formula) if differing else ():
-        if name in differing:
-            raise ValueError(
-                f"covariate {name!r} must be the same in all waves of a person to be read from the release, got values "
-                f"that differ between waves for {differing[name]} of the people: give covariates= with a row for each "
-                "person"
-            )
-    return found if found is None or found.index.is_unique else found.reset_index(drop=True)
 
 
 def read_covariates(formula: str, frame: Any, labels: list[str] | None, n_rows: int) -> Covariates:
@@ -424,7 +389,7 @@ def covariates_of_people(
 
     None where the release has no covariates.
     """
-    stated = covariates_of(release)
+    stated = stated_covariates(release)
     if stated is None:
         return None, {}
     stated.index = pd.Index(spelt_alike(map(str, stated.index)))
@@ -450,7 +415,7 @@ def covariates_of_rows(
     spelt = {identity(name): name for name in rows or ()}
     columns: dict[str, pd.Series] = {}
     for release in releases:
-        stated = covariates_of(release)
+        stated = stated_covariates(release)
         if stated is None:
             continue
         if rows is not None:

@@ -23,7 +23,7 @@ class Cells(NamedTuple):
     """Some cells of an array; all others are zero (or, in reports, not positive)."""
 
     coordinates: np.ndarray  # (axes, cells) int64
-    values: np.ndarray  # (cells,) int64
+    values: np.ndarray  # (cells,) int64, or as they were passed where they need not be whole
     shape: tuple[int, ...]
     labels: list[list[str] | None] | None
 
@@ -40,18 +40,20 @@ def cells_of_coordinates(
     *,
     sum_duplicates: bool = False,
     show: bool = True,
+    whole: bool = True,
 ) -> Cells:
     """Cells from one array of coordinates for each axis, checked.
 
     Without a shape an axis is as long as its labels, or else as its largest coordinate requires. ``show`` says
-    whether errors may show values: they may show reports, never true counts.
+    whether errors may show values: they may show reports, never true counts. ``whole`` says whether values must be
+    whole numbers.
 
     Raises:
         ValueError: coordinates that are not whole, negative, out of range, of other lengths or repeated; fewer than
             two axes; a shape or labels that do not fit; values that are not whole.
     """
     where = check_coordinates(coordinates)
-    entries = check_values(values, where.shape[1], show)
+    entries = check_values(values, where.shape[1], show, whole)
     sizes = check_shape(where, shape, labels)
     for axis, (along, size) in enumerate(zip(where, sizes, strict=True)):
         bad = (along < 0) | (along >= size)
@@ -87,15 +89,17 @@ def check_coordinates(coordinates: Any) -> np.ndarray:
     return np.stack([along.astype(np.int64) for along in arrays])
 
 
-def check_values(values: Any, n_cells: int, show: bool) -> np.ndarray:
-    """One whole number for each cell."""
+def check_values(values: Any, n_cells: int, show: bool, whole: bool) -> np.ndarray:
+    """One value for each cell."""
     name = "reports" if show else "counts"
     entries = np.asarray(values)
     if entries.shape != (n_cells,):
         raise ValueError(
             f"{name} must have one entry for each cell of coordinates, ({n_cells},), got shape {entries.shape}"
         )
-    return whole_values(entries if entries.size else entries.astype(np.int64), None, show)
+    return (
+        whole_values(entries if entries.size else entries.astype(np.int64), None, show) if whole else entries
+    )
 
 
 def check_shape(
@@ -154,6 +158,7 @@ def cells_of_frame(
     *,
     sum_duplicates: bool = False,
     show: bool = True,
+    whole: bool = True,
 ) -> Cells:
     """Cells from a long table: one column for each axis, and one of values, or none where a row is an event.
 
@@ -174,9 +179,12 @@ def cells_of_frame(
         codes, names = axis_codes(frame[axis], axis, (categories or {}).get(axis), show)
         coordinates.append(codes)
         labels.append(names)
-    values = np.ones(len(frame), dtype=np.int64) if value is None else frame_values(frame[value])
+    if value is None:
+        values, sum_duplicates = np.ones(len(frame), dtype=np.int64), True
+    else:
+        values = frame_values(frame[value]) if whole else frame[value].to_numpy()
     return cells_of_coordinates(
-        coordinates, values, labels=labels, sum_duplicates=sum_duplicates or value is None, show=show
+        coordinates, values, labels=labels, sum_duplicates=sum_duplicates, show=show, whole=whole
     )
 
 

@@ -27,7 +27,7 @@ from countveil.data.totals import families_given
 from countveil.laws.noise.reading import check_sign, numbers_of, read_reports
 from countveil.privacy import Release
 from countveil.privacy._cells import ByCell
-from countveil.privacy._exposure import ReleasedExposure
+from countveil.privacy._extras import Extras, ReleasedExposure
 from countveil.privacy.mechanisms import Mechanism, RandomRounding, TwoSidedGeometric
 from countveil.privacy.mechanisms.base import AddedNoise
 
@@ -99,9 +99,11 @@ def import_reports(
         names,
         simulated,
         source=source,
-        totals=known,
-        mask=hidden,
-        exposure=released_exposure(exposure, axes, tuple(values.shape), hidden),
+        extras=Extras(
+            totals=None if known is None else tuple(known),
+            mask=hidden,
+            exposure=released_exposure(exposure, axes, tuple(values.shape), hidden),
+        ),
     )
     check_totals(found)
     doubt_zeros(kept, stated, hidden)
@@ -369,14 +371,14 @@ def check_again(release: Release) -> None:
         checked(
             release.reports,
             release.mechanism,
-            np.tri(release.shape[0], k=-1, dtype=bool) if pairs_once else release.mask,
+            np.tri(release.shape[0], k=-1, dtype=bool) if pairs_once else release.extras.mask,
         )
         check_totals(release)
 
 
 def check_totals(release: Release) -> None:
     """Refuses totals that counts with these reports cannot have; raises ValueError."""
-    if release.totals is not None:
+    if release.extras.totals is not None:
         Reports.from_release(release)
 
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import scipy.sparse as sp
 from countveil.data import joined_files
 from countveil.data.covariates import covariates_of_people, covariates_of_rows
 from countveil.data.numbering import in_rows
-from countveil.data.provenance import joint_promise, promise_to_people
+from countveil.data.provenance import Layer, Provenance, joint_promise, promise_to_people
 from countveil.data.reports import Reports
 from countveil.laws.noise.laws import law_of
 from countveil.privacy import Release
@@ -25,7 +26,6 @@ from countveil.privacy.mechanisms import Mechanism
 from countveil.privacy.names import clash, identity, spelt_alike
 
 Given = Release | str | os.PathLike[str]
-Layer = tuple[Any, Any, np.ndarray | None]  # values, mechanism or one per row, mask
 
 SAME = "releases must each have noise of their own, got the same reports {}in number {} and {}"
 MOST_CELLS = (
@@ -61,7 +61,7 @@ def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
             them, alone or among others.
 
     Returns:
-        ``Reports``, for any model; its ``releases`` are those that were joined.
+        ``Reports``, for any model; its ``provenance.releases`` are those that were joined.
 
     Raises:
         TypeError: something else than a release or a path.
@@ -79,9 +79,9 @@ def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
         if given[i] is given[j] or (isinstance(given[i], str | os.PathLike) and given[i] == given[j]):
             raise ValueError(SAME.format("", j + 1, i + 1))
     read = [release for each in given for release in all_opened(each)]
-    if any(each.totals is not None for each in read):
+    if any(each.extras.totals is not None for each in read):
         raise ValueError("releases with totals cannot be joined: give Reports(..., totals=...) to .also(...)")
-    if any(each.exposure is not None for each in read):
+    if any(each.extras.exposure is not None for each in read):
         raise ValueError(
             "releases with an exposure cannot be joined: give Reports(..., exposure=...) to .also(...)"
         )
@@ -95,22 +95,23 @@ def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
     check_in_common(read, axes[0])
     check_waves(read)
     check_size(read, axes)
-    beside = covariates_of_rows(read, axes[0], read[0].shape[0])
+    n_rows = read[0].shape[0] if axes[0] is None else len(axes[0])
+    covariates = covariates_of_rows(read, axes[0], n_rows)
     layers = [placed(each, axes) for each in read]
     refuse_same_twice(layers)
-    shaped = [(values, in_rows(stated, values.ndim), mask) for values, stated, mask in layers]
-    found = Reports(*shaped[0], labels=axes)
-    for layer in shaped[1:]:
-        found = found.also(*layer)
-    found.simulated = any(each.simulated for each in read)
-    found.directed = read[0].directed
+    levels = together(read, axes[0], n_rows)
     sources = dict.fromkeys(each.source for each in read if each.source is not None)
-    found.source = "; ".join(sources) or None
-    found.levels = together(read, axes[0], found.mode_shape[0])
-    found.promise = joint_promise(found.levels)
-    found.covariates = beside
-    found.releases = tuple(read)
-    return found
+    provenance = Provenance(
+        simulated=any(each.simulated for each in read),
+        source="; ".join(sources) or None,
+        directed=read[0].directed,
+        promise=joint_promise(levels),
+        levels=levels,
+        covariates=covariates,
+        releases=tuple(read),
+    )
+    shaped = [each._replace(mechanism=in_rows(each.mechanism, each.values.ndim)) for each in layers]
+    return Reports.of_layers(shaped, provenance, labels=axes)
 
 
 def all_opened(given: Any) -> list[Release]:
@@ -176,10 +177,11 @@ def check_waves(releases: Sequence[Release]) -> None:
     """Refuse releases that have a row in different waves, whose counts are not the same ones; raises ValueError."""
     before: dict[str, str] = {}
     for each in releases:
-        if each.waves is None:
+        waves = each.extras.waves
+        if waves is None:
             continue
-        for name, place in zip(each.row_labels or (), each.waves.of_row, strict=True):
-            wave = each.waves.names[place]
+        for name, place in zip(each.row_labels or (), waves.of_row, strict=True):
+            wave = waves.names[place]
             if (other := before.setdefault(identity(name), wave)) != wave:
                 raise ValueError(
                     f"releases must report the same counts, got row {name!r} in the waves {other!r} and "
@@ -213,14 +215,14 @@ def check_size(releases: Sequence[Release], axes: Sequence[tuple[str, ...] | Non
 
 
 def placed(release: Release, axes: Sequence[tuple[str, ...] | None]) -> Layer:
-    """(values, mechanism, mask) over the axes of the result."""
+    """The reports of a release over the axes of the result."""
     values = release.reports.toarray() if sp.issparse(release.reports) else np.asarray(release.reports)
     if release.directed is False:
         values = np.triu(values) + np.triu(values, 1).T
     stated = release.mechanism
     by_row = stated if isinstance(stated, tuple) else None
     absent = None
-    hidden = None if release.mask is None else np.asarray(release.mask)
+    hidden = None if release.extras.mask is None else np.asarray(release.extras.mask)
     for axis, names in enumerate(axes):
         own = release.labels[axis]
         if names is None or own == names:
@@ -240,7 +242,7 @@ def placed(release: Release, axes: Sequence[tuple[str, ...] | None]) -> Layer:
     if absent is not None and absent.any():
         gone = np.broadcast_to(absent.reshape(-1, *[1] * (values.ndim - 1)), values.shape)
         mask = gone if mask is None else mask | gone
-    return values, stated if by_row is None else list(by_row), mask
+    return Layer(values, stated if by_row is None else list(by_row), mask, 0.0)
 
 
 def refuse_same_twice(layers: Sequence[Layer]) -> None:
@@ -248,8 +250,8 @@ def refuse_same_twice(layers: Sequence[Layer]) -> None:
 
     Those are rows, or whole releases, that agree in all cells although fresh noise would hardly ever do so.
     """
-    for i, (values, stated, mask) in enumerate(layers):
-        for j, (others, _, hidden) in enumerate(layers[:i]):
+    for i, (values, stated, mask, _) in enumerate(layers):
+        for j, (others, _, hidden, _) in enumerate(layers[:i]):
             seen = np.ones(values.shape, dtype=bool)
             for each in (mask, hidden):
                 seen &= True if each is None else ~each
@@ -322,8 +324,9 @@ def by_wave(release: Release | str | os.PathLike[str]) -> Reports:
     the person with the weakest one: epsilon/N adds up over waves, rhos add up.
 
     Covariates that people stated alike in all their waves are kept, a row for each person (``covariates_of``), and
-    ``fit`` reads them with a formula of ``prevalence``. Those that changed, such as an age, are left out: ``differing``
-    of the result has their names and of how many people they differ, and a formula that names one is refused.
+    ``fit`` reads them with a formula of ``prevalence``. Those that changed, such as an age, are left out:
+    ``provenance.differing`` of the result has their names and of how many people they differ, and a formula that names
+    one is refused.
 
     Args:
         release: a ``Release`` that has ``waves``, or the path of its file.
@@ -336,9 +339,10 @@ def by_wave(release: Release | str | os.PathLike[str]) -> Reports:
         ValueError: a release without waves.
     """
     read = opened(release)
-    if read.waves is None or read.row_labels is None:
+    waves = read.extras.waves
+    if waves is None or read.row_labels is None:
         raise ValueError("release must come from a study in waves, got a release without waves")
-    waves, names = read.waves, spelt_alike(read.row_labels)
+    names = spelt_alike(read.row_labels)
     people = {name: place for place, name in enumerate(dict.fromkeys(names))}
     cells = np.array([people[name] for name in names]), np.array(waves.of_row)
     values = read.reports.toarray() if sp.issparse(read.reports) else np.asarray(read.reports)
@@ -348,16 +352,17 @@ def by_wave(release: Release | str | os.PathLike[str]) -> Reports:
     absent = np.ones(shape[:2], dtype=bool)
     absent[cells] = False
     mask = np.broadcast_to(absent.reshape(*absent.shape, *[1] * (len(shape) - 2)), shape)
-    found = Reports(
+    levels, promise = promise_to_people(read, tuple(people))
+    covariates, differing = covariates_of_people(read, tuple(people))
+    return Reports(
         spread,
         spread_out(read.mechanism, cells, shape),
         mask,
         labels=[list(people), waves.names, *read.labels[1:]],
+        provenance=Provenance(
+            read.simulated, read.source, None, promise, levels, covariates, MappingProxyType(differing)
+        ),
     )
-    found.simulated, found.source = read.simulated, read.source
-    found.levels, found.promise = promise_to_people(read, tuple(people))
-    found.covariates, found.differing = covariates_of_people(read, tuple(people))
-    return found
 
 
 def spread_out(stated: Any, cells: tuple[np.ndarray, np.ndarray], shape: tuple[int, ...]) -> Any:

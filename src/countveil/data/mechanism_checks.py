@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaincc
 
 from countveil.data.observations import Observations, runs_of
-from countveil.data.provenance import log_most_probable, made_of
+from countveil.data.provenance import log_most_probable
 from countveil.kernels.entries import MASKED
 from countveil.kernels.report_kernels import GUESS, LEAST, MOST, UNBOUNDED
 from countveil.laws.noise.additive import AdditiveLaw
@@ -145,7 +145,7 @@ def contradiction_in_words(level: str, found: Contradiction) -> str:
 
 def published(data: Observations) -> Iterator[tuple[Mechanism, Floats]]:
     """The reports that were seen, NaN where a count has none, by report of the counts and by mechanism."""
-    noise, made = data.noise, made_of(data)
+    noise, made = data.noise, data.provenance.published
     assert isinstance(noise, AnyMechanismNoise)
     if noise.one_report or made is None:
         codes = data.reports[data.reports > 0]

@@ -6,24 +6,20 @@ it is not, 0 where it is masked. A row's commonest exposure is its baseline; onl
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 
-from countveil.data.frames import split_labels
-from countveil.data.inputs import (
-    PlainInputs,
-    PrivateInputs,
-    exposure_of_release,
-    mask_of_release,
-    release_labels,
-)
+from countveil.data.frames import Cells, cells_of_coordinates, cells_of_frame, split_labels
+from countveil.data.inputs import graph_parts, noise_of, options_of_release
 from countveil.data.labels import axes_of, axis_names, in_order
 from countveil.data.matrices import (
     MOST_CELLS,
+    annotated_parts,
     as_matrices,
     check_exact_cells,
     check_labels,
@@ -43,6 +39,7 @@ from countveil.data.matrices import (
     unwrap,
     whole_numbers,
 )
+from countveil.data.provenance import NOT_STATED, Provenance
 from countveil.data.totals import Totals
 from countveil.kernels.entries import MASKED, Entries
 from countveil.laws.counts import POISSON
@@ -72,22 +69,14 @@ class Observations:
         exposure: (D, V) known positive factors of the rates, cell by cell; None where there are none, or offsets say
             the same. Factors are then of rates for one unit of exposure, and every cell is stored.
         row_labels, column_labels: lists of str, or None.
-        axis_names: what a table calls its axes, as "county", None for an axis without a name; empty without any.
         totals: sums of counts that are known or reported besides, over cells (D, V); None without any.
         below_zero: (D, V) sizes of negative reports (``negative_part``); None without any, or in other matrix forms.
-        simulated: whether a release says that its noise was simulated, and protects nobody.
-        source: where imported reports are from, as their release says; None for all others.
-        directed: what a release or a graph says: whether both directions of a pair are counts of their own, or each
-            pair has one count; None for all that are no networks, or do not say.
+        provenance: where the reports are from, and what they were; never changed afterwards.
     """
 
     kind: ClassVar[str] = "private"
-    simulated = False
-    axis_names: tuple[str | None, ...] = ()
+    whole: ClassVar[bool] = True  # whether a list of cells holds whole numbers
     totals: Totals | None = None
-    promise: str | None = None  # what several reports of a record promise together, in words
-    source: str | None = None
-    directed: bool | None = None
     exposure: np.ndarray | None = None
 
     def __init__(
@@ -103,9 +92,11 @@ class Observations:
         row_offset: Any = None,
         column_offset: Any = None,
         exposure: Any = None,
+        provenance: Provenance = NOT_STATED,
     ) -> None:
         axes = axes_of(reports, row_labels, column_labels, labels)
-        self.axis_names = axis_names(reports)
+        named = provenance.axis_names or axis_names(reports)
+        self.provenance = provenance._replace(axis_names=named)
         mask, alpha = in_order("mask", mask, axes), in_order(noise.level, alpha, axes)
         row_offset = in_order("row_offset", row_offset, axes[:1])
         column_offset = in_order("column_offset", column_offset, axes[1:])
@@ -134,6 +125,148 @@ class Observations:
         self._store(values, level, hidden)
         if by_cell is not None:
             self._expose(by_cell)
+
+    @classmethod
+    def from_coordinates(
+        cls,
+        coordinates: Any,
+        values: Any,
+        protection: Any = None,
+        *,
+        shape: Sequence[int] | None = None,
+        labels: Sequence[Sequence[str] | None] | None = None,
+        sum_duplicates: bool = False,
+        **options: Any,
+    ) -> Self:
+        """Some cells of an array with two axes or more; all others are zero, or have reports that are not positive.
+
+        Every cell got noise, so leaving out all reports that are not positive loses nothing; to leave out positive ones
+        would mislead. Mask what was never reported. For ``Reports``, ``background`` is the report of all other cells:
+        by default none, where the mechanism has that, and 0 elsewhere.
+
+        Args:
+            coordinates: one vector of whole numbers from 0 for each axis, or an array (axes, cells).
+            values: (cells,) counts or reports.
+            protection: what was done to the counts: ``alpha`` of ``PrivatizedCounts``, ``mechanism`` of ``Reports``,
+                one for all cells; None for true counts and for naive ones.
+            shape: length of each axis; by default that of its labels, or what its largest coordinate requires.
+            labels: a list or None for each axis.
+            sum_duplicates: add up the counts of a cell that is named twice (true counts only).
+            options by name: as for the class.
+
+        Raises:
+            ValueError: coordinates fractional, negative, out of range or of other lengths; a cell named twice (each
+                report has noise of its own, so their sum does not have that of alpha); a shape or labels for another
+                number of axes; and as the class.
+        """
+        checked = {"sum_duplicates": sum_duplicates, "show": cls._shows(sum_duplicates), "whole": cls.whole}
+        cells = cells_of_coordinates(coordinates, values, shape, labels, **checked)
+        return cls._of_cells(cells, protection, options)
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: pd.DataFrame,
+        axes: Sequence[str],
+        value: str | None = None,
+        protection: Any = None,
+        *,
+        categories: Mapping[str, Sequence[Any]] | None = None,
+        sum_duplicates: bool = False,
+        **options: Any,
+    ) -> Self:
+        """Cells from a long table, as for ``from_coordinates``: the value of each cell's row, or how many rows it has.
+
+        Args:
+            frame: DataFrame with a column for each axis and one of counts or reports.
+            axes: names of two columns or more, the first one the rows of the data.
+            value: name of the column of counts or reports; None counts the rows, each of which is one event (true
+                counts only).
+            protection: as for ``from_coordinates``.
+            categories: {axis: values} fixes an axis beforehand. Otherwise a categorical column's categories in their
+                order, or the values that occur, sorted. They become labels.
+            sum_duplicates: add up the counts of a cell that has two rows (true counts only).
+            options by name: as for the class.
+
+        Raises:
+            TypeError: not a DataFrame.
+            ValueError: a column or category that is missing or unknown, a cell that has two rows, reports without a
+                column of values, and as the class.
+        """
+        show = cls._shows(sum_duplicates)
+        if show and value is None:
+            raise ValueError("value must name the column of reports, got None: only true counts are counted")
+        checked = {"sum_duplicates": sum_duplicates, "show": show, "whole": cls.whole}
+        cells = cells_of_frame(frame, axes, value, categories, **checked)
+        options["provenance"] = Provenance(axis_names=tuple(map(str, axes)))
+        return cls._of_cells(cells, protection, options)
+
+    @classmethod
+    def from_graph(
+        cls,
+        graph: Any,
+        protection: Any = None,
+        *,
+        weight: str | None = "weight",
+        nodes: Sequence[Hashable] | None = None,
+        **options: Any,
+    ) -> Self:
+        """Counts or reports between the actors of a networkx graph, labelled by its nodes.
+
+        An edge counts by its attribute ``weight``, or once where it has none (or weight is None). Parallel edges of
+        true counts add up. An undirected graph is seen above the diagonal only, each pair once: everything below is
+        masked.
+
+        Args:
+            graph: Graph, DiGraph, MultiGraph or MultiDiGraph.
+            protection: as for ``from_coordinates``.
+            weight: name of the edges' attribute.
+            nodes: order of the actors; the graph's own by default.
+            options by name: as for the class.
+
+        Raises:
+            TypeError: not a graph.
+            ValueError: nodes that are not all of the graph's, names that are the same as text, weights that are
+                not whole, parallel edges with reports; and as the class.
+        """
+        matrix, found = graph_parts(graph, weight, nodes, show=cls._shows(False))
+        return cls._protected(matrix, protection, found | options)
+
+    @classmethod
+    def from_anndata(
+        cls, data: Any, protection: Any = None, *, layer: str | None = None, **options: Any
+    ) -> Self:
+        """Counts or reports from an AnnData object's X or one of its layers, labelled by obs_names and var_names.
+
+        Raises:
+            TypeError: not an AnnData object.
+            ValueError: no such layer, and as the class (such as for values that were normalised).
+        """
+        values, rows, columns = annotated_parts(data, layer)
+        return cls._protected(values, protection, {"row_labels": rows, "column_labels": columns} | options)
+
+    @classmethod
+    def _shows(cls, sum_duplicates: bool) -> bool:
+        """Whether values are reports, which errors may show, and of which sums are refused."""
+        if cls.kind != "exact" and sum_duplicates:
+            raise ValueError(
+                "sum_duplicates must be False for reports, got True: a sum of reports carries the noise of each of "
+                "them, which is not two-sided geometric; have the sums privatized instead"
+            )
+        return cls.kind != "exact"
+
+    @classmethod
+    def _of_cells(cls, cells: Cells, protection: Any, options: dict[str, Any]) -> Self:
+        """Checked cells as observations."""
+        return cls._protected(cells.to_sparse(), protection, {"labels": cells.labels} | options)
+
+    @classmethod
+    def _protected(cls: Any, values: Any, protection: Any, options: dict[str, Any]) -> Any:
+        if protection is None:
+            return cls(values, **options)
+        if cls.kind != "private":
+            raise ValueError(f"protection must be None for {cls.__name__}, got {protection!r:.60}")
+        return cls(values, protection, **options)
 
     def _values(self, reports: Any, hidden: np.ndarray | None) -> Any:
         """The reports as whole numbers, zero where masked."""
@@ -234,7 +367,7 @@ class Observations:
         tensor = self._copy()
         tensor.row_labels = self.row_labels if names[0] is None else names[0]
         tensor.mode_shape, tensor.mode_labels = sizes, [tensor.row_labels, *names[1:]]
-        tensor.axis_names = ()
+        tensor.provenance = self.provenance.folded(sizes)
         return tensor
 
     def with_steps(self, axis: int, places: np.ndarray, labels: Sequence[str]) -> Self:
@@ -249,6 +382,7 @@ class Observations:
         near, missing = last_there(places), places < 0
         sizes = (*self.mode_shape[:axis], places.size, *self.mode_shape[axis + 1 :])
         found = self._copy()
+        found.provenance = self.provenance.with_steps(axis, places)
         found.mode_shape, found.shape = sizes, (sizes[0], math.prod(sizes[1:]))
         hidden = np.broadcast_to(missing.reshape([-1 if a == axis else 1 for a in range(len(sizes))]), sizes)
         if self.stores_all:
@@ -311,6 +445,7 @@ class Observations:
             for axes, size in zip((rows, columns), sizes, strict=True)
         )
         order, found = np.lexsort((column, row)), self._copy()
+        found.provenance = self.provenance.arranged(rows, columns)
         if self.totals is not None:
             found.totals = self.totals.arranged(self.mode_shape, rows, columns)
         found.shape, found.below_zero = (math.prod(sizes[0]), math.prod(sizes[1])), None
@@ -404,6 +539,7 @@ class Observations:
         indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         entries = np.repeat(self.indptr[rows] - indptr[:-1], lengths) + np.arange(indptr[-1])
         taken = self._copy()
+        taken.provenance = self.provenance.of_rows(np.asarray(rows))
         taken.totals = None if self.totals is None else self.totals.of_rows(np.asarray(rows))
         taken.shape = (len(rows), self.shape[1])
         taken.mode_shape = (len(rows), *self.mode_shape[1:])
@@ -428,9 +564,17 @@ class Observations:
         reports = np.where(known, self.reports[place], 0).astype(np.int64)
         return reports, self.level_e[place] if self.stores_all else self.level_d[rows]
 
+    def relabelled(self, rows: list[str] | None, columns: list[str] | None) -> Self:
+        """The same matrix with other labels."""
+        found = self._copy()
+        found.row_labels, found.column_labels = rows, columns
+        return found
+
     def _copy(self) -> Self:
         """A shallow copy, to be changed."""
-        return copy(self)
+        found = copy(self)
+        found.provenance = self.provenance.of_part()
+        return found
 
     def _key(self, rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
         return np.asarray(rows, dtype=np.int64) * self.shape[1] + np.asarray(columns, dtype=np.int64)
@@ -444,12 +588,12 @@ class Observations:
         low, high = float(levels.min()), float(levels.max())
         noise = f"{name}={low:.4g}" if low == high else f"{name} from {low:.4g} to {high:.4g}"
         masked = f", {self.n_masked} masked" if self.n_masked else ""
-        simulated = ", simulated noise" if self.simulated else ""
+        simulated = ", simulated noise" if self.provenance.simulated else ""
         exposed = "" if self.exposure is None else ", exposure by cell"
         return f"{type(self).__name__}({' x '.join(map(str, self.mode_shape))}, {noise}{masked}{exposed}{simulated})"
 
 
-class PrivatizedCounts(PrivateInputs, Observations):
+class PrivatizedCounts(Observations):
     """Reports of counts under two-sided geometric noise, for an analyst who was handed arrays.
 
     The true counts are latent. Signed reports and reports truncated at zero give the same inference: a
@@ -473,6 +617,7 @@ class PrivatizedCounts(PrivateInputs, Observations):
             as offsets. Others are by cell, of all axes that there are: theta and phi of the posterior are then of
             rates for one unit of exposure, and ``rate()`` of a fit still gives expected counts. A cell that can have
             no count is masked.
+        provenance: where the reports are from; releases, graphs and tables state it themselves.
 
     A Series or DataFrame for alpha, mask, exposure or an offset must have the labels of the reports, in their order;
     without labels on either side, it goes by position.
@@ -482,8 +627,23 @@ class PrivatizedCounts(PrivateInputs, Observations):
             fractional or NaN outside the mask; a negative report where alpha = 0; no rows or no columns.
     """
 
+    @classmethod
+    def from_release(
+        cls, release: Release, *, mask: Any = None, exposure: Any = None, **options: Any
+    ) -> "PrivatizedCounts":
+        """The reports, noise levels and labels of a ``Release``; all else as for the class."""
+        if not isinstance(release, Release):
+            raise TypeError(f"release must be a Release, got {type(release).__name__}")
+        if release.extras.totals is not None:
+            raise ValueError(
+                "release must have no totals, got a release with totals: use Reports.from_release"
+            )
+        noise, level = noise_of(release)
+        own = options_of_release(release, mask, exposure)
+        return cls(release.reports, level, noise=noise, **own, **options)
 
-class ExactCounts(PlainInputs, Observations):
+
+class ExactCounts(Observations):
     """True counts, seen without noise: the reference that a private analysis is measured against.
 
     Args:
@@ -500,7 +660,7 @@ class ExactCounts(PlainInputs, Observations):
         super().__init__(counts, 0.0, mask, **options)
 
 
-class NaiveCounts(PlainInputs, Observations):
+class NaiveCounts(Observations):
     """Noisy reports truncated at zero and then treated as if they were true: what not to do, for comparison.
 
     Args:
@@ -512,10 +672,10 @@ class NaiveCounts(PlainInputs, Observations):
 
     def __init__(self, reports: Any, mask: Any = None, **options: Any) -> None:
         if isinstance(reports, Release):
-            options = release_labels(reports) | options
-            options["exposure"] = exposure_of_release(reports, options.get("exposure"))
-            mask, self.directed = mask_of_release(reports, mask), reports.directed
-            reports = reports.reports
+            released = options_of_release(reports, mask, options.pop("exposure", None))
+            released["provenance"] = Provenance(directed=reports.directed)
+            mask, reports = released.pop("mask"), reports.reports
+            options = released | options
         super().__init__(reports, 0.0, mask, **options)
 
     def _values(self, reports: Any, hidden: np.ndarray | None) -> Any:

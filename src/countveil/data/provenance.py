@@ -1,15 +1,17 @@
-"""Which mechanism made each published report, and the privacy level that a record's reports keep together.
+"""Where observations come from: which mechanism made each report, and what a record's reports promise together.
 
 Inference sees reports by number, and a count that a report says to be zero has no number at all. What simulates
 reports, or asks how probable one is, has to know what made it: mechanisms may differ by cell, and counts may have
 several reports.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import ceil, log, prod
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 import scipy.sparse as sp
 from scipy.special import bdtrc
 
@@ -29,13 +31,21 @@ SAME_NOISE = 1e-9
 LOG_TEN = log(10.0)
 
 
-class Published(NamedTuple):
-    """One report of every count, as it was given: values of the shape of the data, and what was done."""
+class Layer(NamedTuple):
+    """One report of every count: values of the shape of the data, and what was done to them."""
 
     values: Any
-    hidden: np.ndarray | None
     mechanism: Any
+    hidden: Any
     background: float
+
+
+class Inputs(NamedTuple):
+    """Reports as they were passed in, which other reports of the same counts can be put beside."""
+
+    layers: tuple[Layer, ...]
+    options: dict[str, Any]
+    totals: Any
 
 
 class Report(NamedTuple):
@@ -47,16 +57,16 @@ class Report(NamedTuple):
     number: np.ndarray  # (D, V) of the mechanism of each cell
 
 
-class Made(NamedTuple):
+class Published(NamedTuple):
     """All reports of every count, for data whose axes were put into rows and columns, and of which rows were taken."""
 
-    layers: tuple[Published, ...]
+    layers: tuple[Layer, ...]
     shape: tuple[int, ...]  # of the data
     axes: tuple[tuple[int, ...], tuple[int, ...]]  # among the rows, and among the columns
     rows: np.ndarray | None = None  # those that were taken
 
     @classmethod
-    def of(cls, layers: Sequence[Published], shape: tuple[int, ...]) -> "Made":
+    def of(cls, layers: Sequence[Layer], shape: tuple[int, ...]) -> "Published":
         """Of data as they were given, with the first axis for rows."""
         return cls(tuple(layers), shape, ((0,), tuple(range(1, len(shape)))))
 
@@ -66,25 +76,25 @@ class Made(NamedTuple):
         different = [numbered_mechanisms(layer.mechanism, self.shape)[0] for layer in self.layers]
         return len({each for several in different for each in several})
 
-    def folded(self, shape: tuple[int, ...]) -> "Made":
+    def folded(self, shape: tuple[int, ...]) -> "Published":
         """The same for a tensor whose columns are those of the matrix."""
         layers = [self._folded(layer, shape) for layer in self.layers]
-        return Made.of(layers, shape)
+        return Published.of(layers, shape)
 
-    def _folded(self, layer: Published, shape: tuple[int, ...]) -> Published:
+    def _folded(self, layer: Layer, shape: tuple[int, ...]) -> Layer:
         values = layer.values.tocoo() if sp.issparse(layer.values) else layer.values
         mechanism = layer.mechanism
         if not isinstance(mechanism, Mechanism):
             number, different = self._numbers(layer)
             mechanism = np.array(different, dtype=object)[np.broadcast_to(number, self.shape)].reshape(shape)
         hidden = None if layer.hidden is None else layer.hidden.reshape(shape)
-        return Published(values.reshape(shape), hidden, mechanism, layer.background)
+        return Layer(values.reshape(shape), mechanism, hidden, layer.background)
 
-    def arranged(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> "Made":
+    def arranged(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> "Published":
         """The same with these axes for rows and those for columns."""
         return self._replace(axes=(rows, columns))
 
-    def with_steps(self, axis: int, places: np.ndarray) -> "Made":
+    def with_steps(self, axis: int, places: np.ndarray) -> "Published":
         """The same with the entries of an axis at other places, and nothing reported at a place of -1."""
         near, missing = last_there(places), places < 0
         unseen = missing.reshape([-1 if a == axis else 1 for a in range(len(self.shape))])
@@ -109,10 +119,10 @@ class Made(NamedTuple):
             hidden = None if layer.hidden is None else moved(layer.hidden)
             if missing.any():
                 hidden = np.broadcast_to(unseen, values.shape) if hidden is None else hidden | unseen
-            layers.append(Published(values, hidden, mechanism, layer.background))
-        return Made.of(layers, tuple(layers[0].values.shape))
+            layers.append(Layer(values, mechanism, hidden, layer.background))
+        return Published.of(layers, tuple(layers[0].values.shape))
 
-    def of_rows(self, rows: np.ndarray) -> "Made":
+    def of_rows(self, rows: np.ndarray) -> "Published":
         """Those of some rows."""
         before = np.arange(self._sizes()[0]) if self.rows is None else self.rows
         return self._replace(rows=before[rows])
@@ -136,7 +146,7 @@ class Made(NamedTuple):
             )
         return Report(numbers.astype(np.float64), seen, mechanisms, self._matrix(number))
 
-    def _numbers(self, layer: Published) -> tuple[np.ndarray, tuple[Mechanism, ...]]:
+    def _numbers(self, layer: Layer) -> tuple[np.ndarray, tuple[Mechanism, ...]]:
         """The number of the mechanism of every cell, of a shape that broadcasts to the data's, and the mechanisms."""
         different, number = numbered_mechanisms(layer.mechanism, self.shape)
         if len(different) == 1:
@@ -154,19 +164,72 @@ class Made(NamedTuple):
         return np.asarray(matrix if self.rows is None else matrix[self.rows])
 
 
-def made_of(data: Any) -> Made | None:
-    """The reports of observations as they were published; None where they are read by level."""
-    found: Made | None = getattr(data, "made", None)
-    return found
+class Provenance(NamedTuple):
+    """Where observations come from and what their reports were; set once, when they are made."""
+
+    simulated: bool = False
+    """Whether noise came from a seeded generator, and protects nobody."""
+    source: str | None = None
+    """Where imported reports are from, as their release states it."""
+    directed: bool | None = None
+    """Of networks, whether both directions of a pair are separate counts; None for other data."""
+    promise: str | None = None
+    """What several reports of a record promise together, in words."""
+    levels: tuple[Level | None, ...] | None = None
+    """What all reports of each row promise together, where releases were joined; None where one keeps no level."""
+    covariates: pd.DataFrame | None = None
+    """A row for each of the data's, where their releases had covariates."""
+    differing: Mapping[str, int] = MappingProxyType({})
+    """Covariates that were left out because they differ between waves, and of how many people they do."""
+    axis_names: tuple[str | None, ...] = ()
+    """What a table calls its axes, None for an axis without a name; empty without any."""
+    published: Published | None = None
+    """Reports as they were published; None where they are read by level."""
+    inputs: Inputs | None = None
+    """Reports as they were passed in; None for a part of them."""
+    releases: tuple[Release, ...] | None = None
+    """The releases that were joined; None for a part of them, or with other reports added."""
+
+    def of_part(self, **changes: Any) -> "Provenance":
+        """The provenance of data that were changed: nothing can be added to them, nor are they releases any more."""
+        return self._replace(inputs=None, releases=None, **changes)
+
+    def folded(self, shape: tuple[int, ...]) -> "Provenance":
+        """The provenance of a tensor whose columns are those of this matrix."""
+        published = self.published and self.published.folded(shape)
+        return self.of_part(published=published, axis_names=())
+
+    def arranged(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> "Provenance":
+        """The provenance of data with these axes for rows and those for columns."""
+        published = self.published and self.published.arranged(rows, columns)
+        by_row = {} if rows == (0,) else {"levels": None, "covariates": None}
+        return self.of_part(published=published, **by_row)
+
+    def with_steps(self, axis: int, places: np.ndarray) -> "Provenance":
+        """The provenance of data with the entries of an axis at other places."""
+        published, levels = self.published and self.published.with_steps(axis, places), self.levels
+        if levels is not None and axis == 0:
+            levels = tuple(levels[place] for place in last_there(places))
+        return self.of_part(published=published, levels=levels)
+
+    def of_rows(self, rows: np.ndarray) -> "Provenance":
+        """The provenance of some rows."""
+        published = self.published and self.published.of_rows(rows)
+        levels = None if self.levels is None else tuple(self.levels[d] for d in rows)
+        covariates = None if self.covariates is None else self.covariates.iloc[rows]
+        return self.of_part(published=published, levels=levels, covariates=covariates)
 
 
-def refuse_same_noise(made: Made) -> None:
+NOT_STATED = Provenance()
+
+
+def refuse_same_noise(published: Published) -> None:
     """Refuse reports that repeat the noise of earlier ones, in more cells than chance allows; raises ValueError.
 
     Two reports of a count under fresh noise are equal with a probability that hardly depends on the count. Only cells
     in which one of them is positive are looked at, since others may have been cut at zero.
     """
-    reports = [made.report(place) for place in range(len(made.layers))]
+    reports = [published.report(place) for place in range(len(published.layers))]
     for j, new in enumerate(reports):
         for i, old in enumerate(reports[:j]):
             seen = new.seen & old.seen & ((new.values > 0) | (old.values > 0))

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from countveil.data.inputs import noise_of
 from countveil.data.matrices import check_labels, report_type
 from countveil.data.observations import Observations, PrivatizedCounts
+from countveil.data.provenance import Provenance
 from countveil.data.reports import observations_of
 from countveil.laws.noise import NOISES
 from countveil.privacy import Release
@@ -37,7 +38,7 @@ class ReleaseFiles:
     """
 
     kind: ClassVar[str] = "private"
-    source: ClassVar[str | None] = None
+    totals: ClassVar[None] = None
 
     def __init__(
         self,
@@ -49,7 +50,7 @@ class ReleaseFiles:
             raise ValueError("paths must name at least one release, got none")
         self.scratch = self.paths[0].parent if scratch is None else Path(scratch)
         self._seals: list[bytes] = []
-        self._starts, self._largest, levels, self.simulated = [0], 0, [], False
+        self._starts, self._largest, levels, simulated = [0], 0, [], False
         labels: list[str] | None = []
         for path in self.paths:
             seal, release = seal_at_end(path), Release.load(path)
@@ -68,7 +69,7 @@ class ReleaseFiles:
                 raise ValueError(
                     f"paths must hold releases of two axes, documents and words, got {len(release.shape)} in {path}"
                 )
-            if release.waves is not None:
+            if release.extras.waves is not None:
                 raise ValueError(
                     f"paths must hold studies without waves, got one in waves in {path}: read it alone"
                 )
@@ -92,9 +93,9 @@ class ReleaseFiles:
             )
             self._starts.append(self._starts[-1] + release.shape[0])
             self._largest = max(self._largest, largest)
-            self.simulated |= release.simulated
+            simulated |= release.simulated
             levels.append(np.broadcast_to(level, release.shape[0]))
-        self.shape = (self._starts[-1], first.shape[1])
+        self.shape, self.provenance = (self._starts[-1], first.shape[1]), Provenance(simulated)
         self.row_labels, self.column_labels = (
             labels,
             check_labels("words", first.column_labels, self.shape[1]),
@@ -132,8 +133,8 @@ class ReleaseFiles:
             noise=self.noise,
             row_labels=self.row_labels,
             column_labels=self.column_labels,
+            provenance=self.provenance,
         )
-        found.simulated = self.simulated
         dtype = report_type(self._largest)
         with self._scratch_file() as columns, self._scratch_file() as reports:
             lengths = [np.zeros(1, dtype=np.int64)]

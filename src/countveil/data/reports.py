@@ -2,32 +2,29 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
 from countveil.data import joined_files
-from countveil.data.frames import cells_of_coordinates, cells_of_frame, check_axes, with_places
-from countveil.data.inputs import (
-    exposure_of_release,
-    mask_of_release,
-    release_labels,
-    totals_of_release,
-)
+from countveil.data.covariates import names_in, stated_covariates
+from countveil.data.frames import Cells
+from countveil.data.inputs import options_of_release, totals_of_release
 from countveil.data.labels import axes_of, axis_names, in_order, tabled
 from countveil.data.matrices import check_mask, check_matrix, unwrap
 from countveil.data.numbering import NO_REPORT, coded, in_rows, number, require_mechanism
 from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.data.provenance import (
-    Made,
+    NOT_STATED,
+    Inputs,
+    Layer,
+    Provenance,
     Published,
     both_levels,
     joint_promise,
     levels_by_row,
-    promise_to_people,
     refuse_same_noise,
 )
 from countveil.data.totals import Totals, bounds_of, check_overlap, check_possible, read_totals
@@ -42,14 +39,8 @@ from countveil.privacy._cells import ALL_MASKED, ByCell
 from countveil.privacy.any_level import Level
 from countveil.privacy.mechanisms import Interval, Mechanism, TwoSidedGeometric
 
-
-class Layer(NamedTuple):
-    """One report of every count, as it was given."""
-
-    values: Any
-    mechanism: Any
-    mask: Any
-    background: Any
+OPTIONS = "row_labels", "column_labels", "labels", "row_offset", "column_offset", "exposure"
+"""What all observations take."""
 
 
 class Reports(Observations):
@@ -84,14 +75,7 @@ class Reports(Observations):
             beside a mechanism, or with one, whose kernel is not log-concave, since what it allows may have gaps.
     """
 
-    kind: ClassVar[str] = "private"
-    levels: tuple[Level | None, ...] | None = None  # of each row, where releases were joined
-    releases: tuple[Release, ...] | None = None  # those that were joined, where that is all there is
-    covariates: pd.DataFrame | None = None  # of each row, where the releases carried some
-    differing: Mapping[str, int] = MappingProxyType(
-        {}
-    )  # what is left out there, and of how many people it differs
-    made: Made | None = None  # reports as they were published; None where they are read by level
+    whole: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -108,45 +92,54 @@ class Reports(Observations):
         column_offset: Any = None,
         exposure: Any = None,
         simulated: bool = False,
+        provenance: Provenance = NOT_STATED,
     ) -> None:
-        self.simulated = check_simulated(simulated)
+        provenance = provenance._replace(simulated=check_simulated(simulated) or provenance.simulated)
         options = {"labels": labels, "row_offset": row_offset, "column_offset": column_offset}
         options |= {"row_labels": row_labels, "column_labels": column_labels, "exposure": exposure}
-        self._read([Layer(values, mechanism, mask, background)], options, totals)
+        self._read(Inputs((Layer(values, mechanism, mask, background),), options, totals), provenance)
 
-    def _read(self, layers: list[Layer], options: dict[str, Any], totals: Any = None) -> None:
-        self._layers, self._options, self._totals = layers, options, totals
-        if totals is None and len(layers) == 1 and isinstance(layers[0].mechanism, TwoSidedGeometric):
-            values, mechanism, mask, background = layers[0]
-            if background == 0.0:
-                super().__init__(values, float(mechanism.alpha), mask, **options)
-                return
+    @classmethod
+    def of_layers(cls, layers: Sequence[Layer], provenance: Provenance, **options: Any) -> "Reports":
+        """Several reports of every count; options and errors as for the class and ``also``."""
+        found = cls.__new__(cls)
+        found._read(Inputs(tuple(layers), dict.fromkeys(OPTIONS) | options, None), provenance)
+        return found
+
+    def _read(self, inputs: Inputs, provenance: Provenance) -> None:
+        layers, options, totals = inputs
+        provenance = provenance._replace(inputs=inputs)
+        values, mechanism, mask, background = layers[0]
+        by_level = totals is None and len(layers) == 1 and background == 0.0
+        if by_level and isinstance(mechanism, TwoSidedGeometric):
+            super().__init__(values, float(mechanism.alpha), mask, provenance=provenance, **options)
+            return
         mechanisms: dict[Mechanism, int] = {}
-        numbered, shape, found, published, nothing = [], None, dict(options), [], True
-        for layer in layers:
-            values, hidden, mechanism, own = unlabelled(layer, options)
-            shape = tuple(values.shape) if shape is None else shape
-            if tuple(values.shape) != shape:
+        numbered, found, published, nothing = [], dict(options), [], True
+        for given in layers:
+            layer, own = unlabelled(given, options)
+            published.append(layer)
+            shape = tuple(published[0].values.shape)
+            if tuple(layer.values.shape) != shape:
                 raise ValueError(
-                    f"values must have the shape of the first report {shape}, got {values.shape}"
+                    f"values must have the shape of the first report {shape}, got {layer.values.shape}"
                 )
             check_same_labels(own, found)
-            nothing = nothing and hidden is not None and bool(np.all(hidden))
-            published.append(Published(values, hidden, mechanism, layer.background))
-            numbered.append(number(values, mechanism, hidden, layer.background, mechanisms))
+            nothing = nothing and layer.hidden is not None and bool(np.all(layer.hidden))
+            numbered.append(number(layer.values, layer.mechanism, layer.hidden, layer.background, mechanisms))
             found |= {name: names for name, names in own.items() if found[name] is None}
         if nothing:
             raise ValueError(ALL_MASKED)
         codes, noise = coded(numbered, mechanisms)
         hidden = None if sp.issparse(codes) else codes == NO_REPORT
-        super().__init__(codes, 1.0, hidden, noise=noise, **found)
-        self.made = Made.of(published, self.mode_shape)
-        self.axis_names = axis_names(layers[0].values)
-        if len(layers) > 1:
-            refuse_same_noise(self.made)
+        provenance = provenance._replace(
+            published=Published.of(published, shape), axis_names=provenance.axis_names or axis_names(values)
+        )
+        super().__init__(codes, 1.0, hidden, noise=noise, provenance=provenance, **found)
+        if len(layers) > 1 and provenance.published is not None:
+            refuse_same_noise(provenance.published)
         if totals is not None:
-            values, rows, columns = layers[0].values, options["row_labels"], options["column_labels"]
-            axes = axes_of(values, rows, columns, options["labels"])
+            axes = axes_of(values, options["row_labels"], options["column_labels"], options["labels"])
             self._set_totals(read_totals(totals, self.mode_shape, axes))
 
     def _set_totals(self, totals: Totals) -> None:
@@ -186,20 +179,21 @@ class Reports(Observations):
             ValueError: another shape or other labels; reports that no count can have together with those before, or
                 with the noise of those before; data from which cells were hidden or rows taken.
         """
-        if not hasattr(self, "_layers"):
+        inputs = self.provenance.inputs
+        if inputs is None:
             raise ValueError(
                 "also must be called on reports as they were read, got a part of them: call also before take and hide"
             )
-        more = Reports.__new__(Reports)
         layer = Layer(values, mechanism, mask, background)
-        more._read([*self._layers, layer], self._options, self._totals)
-        more.simulated = check_simulated(simulated) or self.simulated
-        more.directed, more.source = self.directed, self.source
-        more.covariates, more.differing = self.covariates, self.differing
+        provenance = self.provenance._replace(
+            simulated=check_simulated(simulated) or self.provenance.simulated, promise=None, releases=None
+        )
         if self.levels is not None:
-            added = levels_by_row(unlabelled(layer, self._options)[2], self.mode_shape)
-            more.levels = tuple(map(both_levels, self.levels, added))
-            more.promise = joint_promise(more.levels)
+            added = levels_by_row(unlabelled(layer, inputs.options)[0].mechanism, self.mode_shape)
+            levels = tuple(map(both_levels, self.levels, added))
+            provenance = provenance._replace(levels=levels, promise=joint_promise(levels))
+        more = Reports.__new__(Reports)
+        more._read(inputs._replace(layers=(*inputs.layers, layer)), provenance)
         return more
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -208,37 +202,37 @@ class Reports(Observations):
         Raises:
             ValueError: reports that are not those that ``join`` returned, as they were.
         """
-        if self.releases is None:
+        if self.provenance.releases is None:
             raise ValueError(
                 "save must be called on an unchanged result of join, got changed or other reports: save each "
                 "release with its own save"
             )
-        joined_files.write(path, self.releases)
+        joined_files.write(path, self.provenance.releases)
 
     @classmethod
     def from_release(
-        cls,
-        release: Release,
-        *,
-        mask: Any = None,
-        totals: bool = True,
-        row_offset: Any = None,
-        column_offset: Any = None,
-        exposure: Any = None,
+        cls, release: Release, *, mask: Any = None, exposure: Any = None, totals: bool = True, **options: Any
     ) -> "Reports":
-        """The reports, mechanisms and labels of a ``Release``; mask, offsets and exposure as for the class.
+        """The reports, mechanisms and labels of a ``Release``; all else as for the class.
 
         ``totals=False`` leaves out the totals that it has, as to hide cells of which they would tell.
         """
         if not isinstance(release, Release):
             raise TypeError(f"release must be a Release, got {type(release).__name__}")
-        options = release_labels(release) | {"row_offset": row_offset, "column_offset": column_offset}
-        options["exposure"] = exposure_of_release(release, exposure)
-        mechanism = in_rows(release.mechanism, len(release.shape))
+        options |= options_of_release(release, mask, exposure)
         known = totals_of_release(release) if totals else None
-        found = cls(release.reports, mechanism, mask_of_release(release, mask), totals=known, **options)
-        found.simulated, found.directed, found.source = release.simulated, release.directed, release.source
-        return found
+        mechanism = in_rows(release.mechanism, len(release.shape))
+        return cls(release.reports, mechanism, totals=known, **options)
+
+    @property
+    def levels(self) -> tuple[Level | None, ...] | None:
+        """What all reports of each row promise together, where releases were joined; None where one keeps no level."""
+        return self.provenance.levels
+
+    @property
+    def promise(self) -> str | None:
+        """What several reports of a record promise together, in words."""
+        return self.provenance.promise
 
     def __repr__(self) -> str:
         """Sizes and mechanisms only, never a report."""
@@ -249,69 +243,8 @@ class Reports(Observations):
         sizes = " x ".join(map(str, self.mode_shape))
         totals = "" if self.totals is None else f", {self.totals.in_words}"
         totals += "" if self.exposure is None else ", exposure by cell"
-        simulated = ", simulated noise" if self.simulated else ""
+        simulated = ", simulated noise" if self.provenance.simulated else ""
         return f"Reports({sizes}, {self.noise.in_words(self.level_d)}{several}{masked}{totals}{simulated})"
-
-    def folded(self, *args: Any, **options: Any) -> Any:
-        """As that of all observations."""
-        found = super().folded(*args, **options)
-        found.made = None if self.made is None else self.made.folded(found.mode_shape)
-        return found
-
-    def with_steps(self, axis: int, places: np.ndarray, labels: Sequence[str]) -> Any:
-        """As that of all observations."""
-        found = super().with_steps(axis, places, labels)
-        found.made = None if self.made is None else self.made.with_steps(axis, places)
-        return found
-
-    def matricized(self, rows: tuple[int, ...], columns: tuple[int, ...]) -> Any:
-        """As that of all observations."""
-        found = super().matricized(rows, columns)
-        found.made = None if self.made is None else self.made.arranged(rows, columns)
-        return found
-
-    def take(self, rows: np.ndarray) -> Any:
-        """As that of all observations."""
-        found = super().take(rows)
-        found.made = None if self.made is None else self.made.of_rows(np.asarray(rows))
-        return found
-
-    def _copy(self) -> Any:
-        other = super()._copy()
-        for name in ("_layers", "_totals", "releases"):
-            other.__dict__.pop(name, None)
-        return other
-
-    @classmethod
-    def from_coordinates(
-        cls,
-        coordinates: Any,
-        values: Any,
-        mechanism: Mechanism,
-        shape: Sequence[int] | None = None,
-        labels: Sequence[Sequence[str] | None] | None = None,
-        *,
-        background: float | None = None,
-        **options: Any,
-    ) -> "Reports":
-        """Reports of some cells of an array with two axes or more; all others have the report ``background``.
-
-        Args:
-            coordinates: one vector of whole numbers from 0 for each axis, or an array (axes, cells).
-            values: (cells,) reports; NaN as for the class.
-            mechanism: one for all cells.
-            shape: length of each axis; by default that of its labels, or what its largest coordinate requires.
-            labels: a list or None for each axis.
-            background: by default no report, where the mechanism has that, and 0 elsewhere.
-            options by name: as for the class.
-
-        Raises:
-            ValueError: coordinates fractional, negative, out of range or of other lengths; a cell named twice; a shape
-                or labels for another number of axes; and as the class.
-        """
-        values = np.asarray(values)
-        places = cells_of_coordinates(coordinates, np.arange(len(values)), shape, labels)
-        return cls._of_places(places, values, mechanism, background, options)
 
     @classmethod
     def between(cls, lower: Any, upper: Any, mask: Any = None, **options: Any) -> "Reports":
@@ -333,68 +266,30 @@ class Reports(Observations):
         return cls(*ranges(lower, upper, mask), mask, **options)
 
     @classmethod
-    def from_frame(
-        cls,
-        frame: pd.DataFrame,
-        axes: Sequence[str],
-        value: str,
-        mechanism: Mechanism,
-        categories: Mapping[str, Sequence[Any]] | None = None,
-        *,
-        background: float | None = None,
-        **options: Any,
-    ) -> "Reports":
-        """Reports from a long table with a row for each cell; cells without a row have the report ``background``.
-
-        Args:
-            frame: DataFrame with a column for each axis and one of reports; NaN as for the class.
-            axes: names of two columns or more, the first one the rows of the data.
-            value: name of the column of reports.
-            mechanism: one for all cells.
-            categories: {axis: values} fixes an axis beforehand, as for ``PrivatizedCounts.from_frame``.
-            background: by default no report, where the mechanism has that, and 0 elsewhere.
-            options by name: as for the class.
-
-        Raises:
-            TypeError: not a DataFrame.
-            ValueError: a column or category that is missing or unknown, a cell that has two rows, and as the class.
-        """
-        check_axes(frame, axes, value)
-        numbered, place = with_places(frame)
-        places = cells_of_frame(numbered, axes, place, categories)
-        found = cls._of_places(places, frame[value].to_numpy(), mechanism, background, options)
-        found.axis_names = tuple(map(str, axes))
-        return found
-
-    @classmethod
-    def _of_places(
-        cls,
-        places: Any,
-        values: np.ndarray,
-        mechanism: Any,
-        background: float | None,
-        options: dict[str, Any],
-    ) -> "Reports":
+    def _of_cells(cls, cells: Cells, protection: Any, options: dict[str, Any]) -> "Reports":
+        mechanism = options.pop("mechanism", None) if protection is None else protection
+        background = options.pop("background", None)
         require_mechanism(mechanism)
         if background is None:
             background = np.nan if getattr(mechanism, "absent", False) else 0.0
-        numbers = read_reports(values[places.values], mechanism)
-        flat = (places.shape[0], int(np.prod(places.shape[1:])))
-        column = np.ravel_multi_index(tuple(places.coordinates[1:]), places.shape[1:])
+        numbers, options = read_reports(cells.values, mechanism), {"labels": cells.labels} | options
+        row, *others = cells.coordinates
+        flat = (cells.shape[0], int(np.prod(cells.shape[1:])))
+        column = np.ravel_multi_index(tuple(others), cells.shape[1:])
         if background == 0.0:
-            matrix = sp.csr_array((numbers, (places.coordinates[0], column)), shape=flat)
-            if len(places.shape) > 2:
-                matrix = matrix.tocoo().reshape(places.shape)
-            return cls(matrix, mechanism, labels=places.labels, **options)
-        cells = np.full(flat, float(background))
-        cells[places.coordinates[0], column] = numbers
-        return cls(cells.reshape(places.shape), mechanism, labels=places.labels, **options)
+            matrix = sp.csr_array((numbers, (row, column)), shape=flat)
+            if len(cells.shape) > 2:
+                matrix = matrix.tocoo().reshape(cells.shape)
+            return cls(matrix, mechanism, **options)
+        dense = np.full(flat, float(background))
+        dense[row, column] = numbers
+        return cls(dense.reshape(cells.shape), mechanism, **options)
 
 
-def unlabelled(layer: Layer, options: dict[str, Any]) -> tuple[Any, Any, Any, dict[str, Any]]:
-    """A layer's values, mask and mechanisms as arrays, in the order of its labels; and the labels."""
+def unlabelled(layer: Layer, options: dict[str, Any]) -> tuple[Layer, dict[str, Any]]:
+    """A layer whose values, mask and mechanisms are arrays in the order of its labels, and the labels."""
     axes = axes_of(layer.values, options["row_labels"], options["column_labels"], options["labels"])
-    mask, mechanism = in_order("mask", layer.mask, axes), in_order("mechanism", layer.mechanism, axes)
+    mask, mechanism = in_order("mask", layer.hidden, axes), in_order("mechanism", layer.mechanism, axes)
     by_row = isinstance(layer.mechanism, pd.Series)
     rows, columns = options["row_labels"], options["column_labels"]
     values, mask, rows, columns = unwrap(layer.values, mask, rows, columns)
@@ -402,7 +297,7 @@ def unlabelled(layer: Layer, options: dict[str, Any]) -> tuple[Any, Any, Any, di
         check_matrix(values)
     hidden = check_mask(mask, tuple(values.shape))
     mechanism = in_rows(mechanism, values.ndim) if by_row else mechanism
-    return values, hidden, mechanism, {"row_labels": rows, "column_labels": columns}
+    return Layer(values, mechanism, hidden, layer.background), {"row_labels": rows, "column_labels": columns}
 
 
 def check_simulated(simulated: Any) -> bool:
@@ -437,17 +332,54 @@ def observations_of(data: Any) -> Observations:
     if isinstance(data, Observations):
         return data
     if isinstance(data, Release):
-        by_row = data.totals is None and not isinstance(data.mechanism, ByCell)
+        by_row = data.extras.totals is None and not isinstance(data.mechanism, ByCell)
         read_by_level = by_row and all(each.name in NOISES for each in data.known_mechanisms)
-        found = PrivatizedCounts.from_release(data) if read_by_level else Reports.from_release(data)
-        if data.waves is not None:
-            found.promise = promise_to_people(data, tuple(dict.fromkeys(data.row_labels or ())))[1]
-        return found
+        return PrivatizedCounts.from_release(data) if read_by_level else Reports.from_release(data)
     raise TypeError(
         "data must carry its noise level: a Release, or PrivatizedCounts(reports, alpha) for noisy reports, "
         "Reports(values, mechanism) for counts protected in another way, or ExactCounts(counts) for true counts; "
         f"got {type(data).__name__} without an alpha"
     )
+
+
+def covariates_of(release: Release | Observations) -> pd.DataFrame | None:
+    """The covariates that participants of a study stated in the clear, a row for each of the release's.
+
+    Args:
+        release: a ``Release``, such as ``countveil collect`` makes of a study with covariates, or what ``by_wave`` or
+            ``join`` made of such releases.
+
+    Returns:
+        DataFrame labelled as the rows, a column for each covariate: float64, or categories in the order of the study;
+        None where the release has none. From ``by_wave``, a row for each person, without the covariates in which waves
+        of one person differ; from ``join``, a row for each joined one, missing where no release states a covariate.
+
+    Raises:
+        TypeError: something else than a release.
+    """
+    if isinstance(release, Observations):
+        found = release.provenance.covariates
+        return None if found is None else found.copy()
+    if not isinstance(release, Release):
+        raise TypeError(f"release must be a Release, got {type(release).__name__}")
+    return stated_covariates(release)
+
+
+def in_rows_of(data: Any, formula: str = "") -> pd.DataFrame | None:
+    """As ``covariates_of``, to go by position where two rows have the same label; None for other data.
+
+    Raises ValueError where the formula names a covariate that is left out because it differs between waves.
+    """
+    found = covariates_of(data) if isinstance(data, Release | Observations) else None
+    differing = data.provenance.differing if isinstance(data, Observations) else {}
+    for name in names_in(formula) if differing else ():
+        if name in differing:
+            raise ValueError(
+                f"covariate {name!r} must be the same in all waves of a person to be read from the release, got values "
+                f"that differ between waves for {differing[name]} of the people: give covariates= with a row for each "
+                "person"
+            )
+    return found if found is None or found.index.is_unique else found.reset_index(drop=True)
 
 
 def ranges(lower: Any, upper: Any, mask: Any = None) -> tuple[Any, np.ndarray]:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 import numpy as np
 import pandas as pd
 import xarray as xr
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from countveil import __version__
 from countveil.common import fit_files
 from countveil.common.parameters import check_positive, check_rules, declared
-from countveil.data.covariates import Covariates, in_rows_of
+from countveil.data.covariates import Covariates
 from countveil.data.dates import Dates
 from countveil.data.mechanism_checks import MechanismCheck, check_mechanism
 from countveil.data.observations import Observations, PrivatizedCounts
@@ -34,12 +34,18 @@ from countveil.fit.parameters import check_plain
 from countveil.fit.parts import Parts, supported_together
 from countveil.fit.predictive_checks import check_against_fit
 from countveil.fit.reading import FitReader
-from countveil.fit.rows import formula_of, restore_covariates, restore_dates, take_covariates, take_dates
+from countveil.fit.rows import (
+    check_formula,
+    check_rows,
+    read_rows,
+    restore_covariates,
+    restore_dates,
+)
 from countveil.fit.starting import check_another, portable, start_of
 from countveil.fit.totals import misses_counts, totals_of
 from countveil.fit.weighting import weigh
 from countveil.inference import posterior as posteriors
-from countveil.inference.algorithm import Checkpoint, Fitted, Method, Settings
+from countveil.inference.algorithm import BaseEstimator, Checkpoint, Fitted, Method, Settings
 from countveil.inference.chains import Sampler
 from countveil.inference.checkpoint import seed_of
 from countveil.inference.diagnostics import Diagnostics, FitWarning, State, signal_share
@@ -73,6 +79,7 @@ from countveil.privacy import Release
 
 if TYPE_CHECKING:
     from distributed import Client
+
 
 MIN_DRAWS_TO_JUDGE = 50  # R-hat of shorter chains is too noisy to warn about
 
@@ -116,8 +123,6 @@ class FactorizationEstimator(Options, BaseEstimator):
 
     covariates_: ClassVar[Covariates | None] = None  # of the rows; a fit with some has its own
     dates_: ClassVar[Dates | None] = None
-    _waiting: ClassVar[Any] = None  # covariates and dates that fit was given, until the data are read
-    _undated: ClassVar[Any] = None
 
     def _spec(self, n_modes: int) -> Spec:
         """The einsum of data with this many axes."""
@@ -208,13 +213,13 @@ class FactorizationEstimator(Options, BaseEstimator):
             ModuleNotFoundError, ConnectionError: Dask is not installed, does not answer, or loses all workers.
         """
         self._check_parameters()
-        self._take_rows(X, covariates, time)
+        check_rows(self, covariates, time)
         check_computing(self._method, self.engine, client)
         saving = saving_to(checkpoint, checkpoint_minutes, resume, self._method)
         if is_auto(self):
             self._settle_seed(saving)
         with choosing(self, X):
-            given = self._given(X)
+            given = self._given(X, covariates=covariates, time=time)
             if not is_auto(self):
                 self._settle_seed(saving)
             settings = self._settings(saving, given)
@@ -332,13 +337,9 @@ class FactorizationEstimator(Options, BaseEstimator):
         """(C, S, K) the counts that an entry of one stands for; 1 where the rows' factor is in expected counts."""
         return 1.0
 
-    def _take_rows(self, X: Any, covariates: Any, time: Any) -> None:
-        """Hold what ``fit`` was given about the rows until the data are read; raises ValueError."""
-        formula = formula_of(self)
-        if covariates is None and formula is not None:
-            covariates = in_rows_of(X, formula)  # which a release may carry
-        take_covariates(self, covariates)
-        take_dates(self, time)
+    def _read_labels(self, data: Any, covariates: Any, time: Any) -> None:
+        """Keep what priors need to know of the data's labels; raises ValueError."""
+        read_rows(self, data, covariates, time)
 
     def _restored(self, tree: xr.DataTree, model: Factorization) -> Factorization:
         """The model with what its priors take from the data that a file holds; raises ValueError."""
@@ -358,9 +359,10 @@ class FactorizationEstimator(Options, BaseEstimator):
         found = seed_of(saving.path) if saving is not None and saving.path.exists() else secrets.randbits(63)
         self.seed_ = found if self.seed is None else int(self.seed)
 
-    def _given(self, X: Any) -> Given:
+    def _given(self, X: Any, *, covariates: Any = None, time: Any = None) -> Given:
         """Data in the matrix form of their model."""
         data = self._observe(X)
+        self._read_labels(data, covariates, time)
         if isinstance(data, ReleaseFiles):
             spec, first = self._spec(2), next(data.parts())[1]
             sizes = axis_sizes(spec, data.shape, self._ranks(spec))
@@ -495,6 +497,7 @@ class FactorizationEstimator(Options, BaseEstimator):
         """Refuse parameters that make no sense, alone or together; raises ValueError."""
         check_rules(self)
         check_another(self)
+        check_formula(self)
         method = self._method
         check_likelihood(method, self._likelihood())
         check_computing(method, self.engine)

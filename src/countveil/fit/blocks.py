@@ -1,7 +1,6 @@
 """BlockModel: communities of actors whose contacts were only ever seen through noise."""
 
 import math
-from copy import copy
 from dataclasses import KW_ONLY
 from typing import Annotated, Any, ClassVar
 
@@ -13,10 +12,10 @@ from countveil.common.parameters import Flag, WholeOrAuto, declared
 from countveil.data.networks import is_graph
 from countveil.data.observations import ExactCounts, Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
-from countveil.fit.base import FactorizationEstimator, Given
+from countveil.fit.base import FactorizationEstimator
 from countveil.fit.choosing import chosen_likelihood, size_of
 from countveil.fit.effects import Effects
-from countveil.fit.rows import Formula, aligned, keep_covariates, with_covariates
+from countveil.fit.rows import Formula, keep_covariates, with_covariates
 from countveil.kernels.entries import MASKED
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import Layout, Part
@@ -88,9 +87,6 @@ class BlockModel(FactorizationEstimator):
     def _bursty_by_column(self) -> bool:
         return bool(self.directed)  # an undirected pair belongs to both actors' columns
 
-    def _given(self, X: Any) -> Given:
-        return super()._given(aligned(self, X))
-
     def _priors(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> dict[str, Any]:
         return with_covariates(self, super()._priors(spec, sizes, mean_count), "theta")
 
@@ -111,7 +107,7 @@ class BlockModel(FactorizationEstimator):
                 "X must have the same actors as rows and as columns, "
                 f"got {rows[first]!r} and {columns[first]!r} at {first}"
             )
-        check_kind(observations.directed, bool(self.directed))
+        check_kind(observations.provenance.directed, bool(self.directed))
         if not self.directed:
             check_above_diagonal(observations)
             left_out = np.tril_indices(n_rows, 0 if not self.self_loops else -1)
@@ -120,9 +116,8 @@ class BlockModel(FactorizationEstimator):
             check_both_sides(observations)
             if not self.self_loops:
                 observations = observations.hide(np.arange(n_rows), np.arange(n_rows))
-        named = copy(observations)
-        named.row_labels = named.column_labels = rows if rows is not None else columns
-        return named
+        actors = rows if rows is not None else columns
+        return observations.relabelled(actors, actors)
 
     def _modelled_cells(self) -> np.ndarray | None:
         if self.directed and self.self_loops:
@@ -217,7 +212,7 @@ def check_both_sides(observations: Observations) -> None:
     data that do not say what they are.
     """
     o = observations
-    if o.directed is not None:
+    if o.provenance.directed is not None:
         return
     rows = o.row_numbers
     if (o.columns < rows).any() or not ((o.columns > rows) & (o.reports > 0)).any():

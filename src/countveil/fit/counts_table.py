@@ -10,7 +10,6 @@ import pandas as pd
 
 from countveil.common.parameters import check_choice, check_integer
 from countveil.data.observations import Observations
-from countveil.data.provenance import made_of
 from countveil.engines.memory import available_memory, in_words
 from countveil.fit.parameters import check_interval
 from countveil.fit.predicting import (
@@ -122,7 +121,7 @@ def counts_table(
 def names_of_axes(fit: "FactorizationEstimator", data: Observations) -> list[str]:
     """What the data call their axes; the fit's names where they do not, or where a column has that name."""
     axes = list(fit._reader.axes)
-    given = [*data.axis_names, *[None] * len(axes)][: len(axes)]
+    given = [*data.provenance.axis_names, *[None] * len(axes)][: len(axes)]
     found = [axis if name is None else name for name, axis in zip(given, axes, strict=True)]
     taken = {"kind", "hidden", "exposure", "rate", *SUMMARY}
     clash = len(set(found)) < len(found) or any(
@@ -333,7 +332,7 @@ def layers_of(
         if data.below_zero is not None:
             values -= np.asarray(data.below_zero[rows, columns]).ravel()
         return [Layer(values, ~masked, (), np.zeros(values.size, dtype=np.int64))]
-    noise, made = data.noise, made_of(data)
+    noise, made = data.noise, data.provenance.published
     if made is None or (noise.one_report and not every):  # a report of code 0 is not kept
         known = np.maximum(codes, 0)
         values = np.where(masked, np.nan, noise.value_c[known])

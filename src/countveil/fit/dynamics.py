@@ -34,6 +34,7 @@ from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import HYPERS, PREVIOUS, RESERVED, Layout
 from countveil.models.priors import DirichletPrior, GammaChainPrior, Prior
 from countveil.models.spec import Spec, parse_spec
+from countveil.privacy import Release
 
 AXES = "abcdefghij"
 ACTIVITY = "activity"  # the factor over time
@@ -104,8 +105,8 @@ class DynamicModel(FactorizationEstimator):
                 f"prior_rate must be None, since components sum to one and time has a chain, got {self.prior_rate}"
             )
 
-    def _given(self, X: Any) -> Given:
-        if getattr(X, "waves", None) is not None:
+    def _given(self, X: Any, **of_rows: Any) -> Given:
+        if isinstance(X, Release) and X.extras.waves is not None:
             raise ValueError(
                 "data must have an axis of time, got a release in waves: cv.by_wave(release) gives it one"
             )
@@ -114,7 +115,7 @@ class DynamicModel(FactorizationEstimator):
             warnings.warn(note, stacklevel=3)
         axis = self._time(len(data.mode_shape))
         self._season = season_of(self.season, data.labels[axis], self.day_first)
-        given = super()._given(data)
+        given = super()._given(data, **of_rows)
         if not ((given.first.prior_scale_d == 1.0).all() and (given.first.prior_scale_v == 1.0).all()):
             raise ValueError(
                 f"offsets must not be given for {type(self).__name__}, which learns volumes, got some"

@@ -83,8 +83,8 @@ class PoissonFactorization(FactorizationEstimator):
     def _ranks(self, spec: Spec) -> dict[str, int]:
         return dict(self.ranks or {})
 
-    def _given(self, X: Any) -> Given:
-        given = super()._given(X)
+    def _given(self, X: Any, **of_rows: Any) -> Given:
+        given = super()._given(X, **of_rows)
         spec, dims = given.model.spec, self._layout(given.model.spec).dims
         labels = dict(zip(spec.output, given.labels, strict=True))
         for name, letters in zip(spec.names, spec.factor_axes, strict=True):

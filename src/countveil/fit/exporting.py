@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from countveil.common.files import write_csv
+from countveil.fit.effects import Effects
 from countveil.inference.posterior import noise_of
 from countveil.laws.counts import NegativeBinomial
 from countveil.laws.noise import Noise
@@ -87,9 +88,9 @@ def makers_of_parts(fit: "FactorizationEstimator") -> dict[str, Callable[[], pd.
     if totals is not None:
         found["totals"] = partial(pd.DataFrame, [totals.facts])
     if fit.covariates_ is not None:
-        found |= {"effects": fit.effects.table, "contrasts": fit.effects.contrasts}
+        found |= {"effects": Effects(fit).table, "contrasts": Effects(fit).contrasts}
     if fit.dates_ is not None:
-        found["prevalence_over"] = fit.effects.over_time
+        found["prevalence_over"] = Effects(fit).over_time
     return found
 
 

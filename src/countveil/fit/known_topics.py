@@ -10,7 +10,6 @@ import xarray as xr
 
 from countveil.common.parameters import check_positive
 from countveil.data.labels import is_default, texts_of
-from countveil.data.observations import Observations
 from countveil.fit.choosing import is_auto
 from countveil.fit.naming import check_name
 from countveil.inference.methods import check_seeds
@@ -53,17 +52,14 @@ def check_topics(model: Any) -> None:
         )
 
 
-def with_topics(model: Any, X: Any) -> Any:
-    """Data as inference takes them, once known topics are over the words that label their columns."""
+def read_topics(model: Any, data: Any) -> None:
+    """Keep the known topics over the words that label the columns of the data; raises ValueError."""
     model._known_shares = model._known_table = None
     if model.known_topics is None:
-        return X
-    data = model._observe(X)
-    assert isinstance(data, Observations)
-    if data.labels[1] is None:
+        return
+    if data.column_labels is None:
         raise ValueError("known_topics need data whose columns have words as labels, got data without them")
-    know(model, [str(label) for label in data.labels[1]])
-    return data
+    know(model, [str(label) for label in data.column_labels])
 
 
 def know(model: Any, words: Sequence[str]) -> None:
@@ -226,20 +222,17 @@ def check_seed_words(model: Any) -> None:
         )
 
 
-def with_places(model: Any, X: Any) -> Any:
-    """Data as inference takes them, once the places of seeded words are found by the labels of the columns."""
+def read_seeds(model: Any, data: Any) -> None:
+    """Find the places of seeded words by the labels of the data's columns; raises ValueError."""
     model.seeds_ = model._seeded = None
     if model.seeds is None:
-        return X
-    data = model._observe(X)
-    assert isinstance(data, Observations)
-    find_seeds(model, data.labels[1])
+        return
+    find_seeds(model, data.column_labels)
     absent = [
         word for topic, words in model.seeds.items() for word in words if word not in model.seeds_[topic]
     ]
     if absent:
-        warnings.warn(f"seeds that the data do not have are left out: {listed(absent)}", stacklevel=4)
-    return data
+        warnings.warn(f"seeds that the data do not have are left out: {listed(absent)}", stacklevel=5)
 
 
 def find_seeds(model: Any, labels: Sequence[str] | None) -> None:

@@ -11,7 +11,6 @@ from countveil.common.parameters import check_integer
 from countveil.data.labels import Axis, in_order
 from countveil.data.matrices import check_mask
 from countveil.data.observations import Observations
-from countveil.data.provenance import made_of
 from countveil.data.totals import refuse_totals
 from countveil.fit.parameters import check_interval
 from countveil.fit.predictive_checks import (
@@ -77,7 +76,8 @@ def releases_alike(
     fit: "FactorizationEstimator", draws: list[Any], X: Any, rng: np.random.Generator
 ) -> xr.DataArray:
     """Reports like those in X, by the mechanism of every cell."""
-    made, likelihood = made_of(fit._reader.data_matrix(fit._reader.own_data("X", X))), fit.model_.likelihood
+    matrix = fit._reader.data_matrix(fit._reader.own_data("X", X))
+    made, likelihood = matrix.provenance.published, fit.model_.likelihood
     assert made is not None
     every, releases = np.arange(fit._reader.matrix_shape[0]), []
     published = made_with(made)

@@ -12,7 +12,7 @@ from scipy import stats
 
 from countveil.data.mechanism_checks import SURPRISE, MechanismCheck, untested
 from countveil.data.observations import Observations
-from countveil.data.provenance import Made, Report, made_of
+from countveil.data.provenance import Published, Report
 from countveil.fit.totals import SETTLED
 from countveil.inference.diagnostics import Diagnostics
 from countveil.inference.posterior import evenly
@@ -110,7 +110,7 @@ def compared(fit: Any, data: Observations, rows: np.ndarray) -> tuple[list[str],
 def parts_of(data: Observations) -> list[Part]:
     """Every report of the counts."""
     if isinstance(data.noise, AnyMechanismNoise):
-        made = made_of(data)
+        made = data.provenance.published
         return (
             [] if made is None else [part_of(checkable(report_of(data, i))) for i in range(len(made.layers))]
         )
@@ -295,7 +295,7 @@ def of_margins(seen: np.ndarray, simulated: np.ndarray, rows: np.ndarray) -> lis
 
 def report_of(data: Observations, place: int) -> Report:
     """The first report of every count of data in matrix form, or another one; raises ValueError where there is none."""
-    made = made_of(data)
+    made = data.provenance.published
     if made is None:
         raise ValueError("X must hold reports as they were published, got others")
     if not isinstance(place, int | np.integer) or not 0 <= place < len(made.layers):
@@ -340,7 +340,7 @@ def lossless(found: Report) -> np.ndarray:
     return np.array([each.lossless_at_zero for each in found.mechanisms])[found.number]
 
 
-def made_with(made: Made) -> list[Report]:
+def made_with(made: Published) -> list[Report]:
     """Every report of all counts."""
     return [made.report(place) for place in range(len(made.layers))]
 

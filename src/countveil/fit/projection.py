@@ -1,7 +1,7 @@
 """Rows that come later: ``transform`` and ``partial_fit``, for models whose rows have a factor of their own."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import xarray as xr
@@ -29,6 +29,13 @@ from countveil.models.priors import LearnedShapePrior, RowPrior
 
 if TYPE_CHECKING:
     from countveil.fit.base import FactorizationEstimator, Given
+
+    class TransformerMixin:
+        """As ``inference.algorithm.BaseEstimator``: what is used of scikit-learn's class, with types."""
+
+        def set_output(self, *, transform: str | None = None) -> Self: ...  # noqa: D102
+else:
+    from sklearn.base import TransformerMixin as TransformerMixin
 
 
 def transform(fit: Any, X: Any) -> np.ndarray:

@@ -9,7 +9,7 @@ import xarray as xr
 
 from countveil.data.covariates import LONGEST, check_levels, read_covariates
 from countveil.data.dates import MOST_STEPS, Dates, read_dates
-from countveil.data.observations import Observations
+from countveil.data.reports import in_rows_of
 from countveil.fit.choosing import is_auto
 from countveil.inference.methods import check_covariates, check_dates
 from countveil.inference.posterior import STEPS
@@ -41,37 +41,50 @@ def formula_of(model: Any) -> str | None:
     return getattr(model, "prevalence", None)
 
 
-def take_covariates(model: Any, covariates: Any) -> None:
-    """Hold what ``fit`` was given until the data are read; raises ValueError."""
-    formula = formula_of(model)
-    if formula is None:
-        if covariates is not None:
-            raise ValueError(
-                "covariates go with prevalence, a formula of TopicModel, TensorModel or BlockModel, got none"
-            )
-        model.covariates_ = None
+def check_rows(model: Any, covariates: Any, time: Any) -> None:
+    """Refuse covariates and dates that a model cannot take, before its data are read; raises ValueError."""
+    if formula_of(model) is None and covariates is not None:
+        raise ValueError(
+            "covariates go with prevalence, a formula of TopicModel, TensorModel or BlockModel, got none"
+        )
+    if time is None:
         return
+    if not model._takes_dates:
+        raise ValueError(f"time goes with TopicModel, whose rows may have dates, got {type(model).__name__}")
+    check_dates(model._method, "time")
+    check_size_and_rate(model, "time")
+    if formula_of(model) is not None:
+        raise ValueError(f"prevalence must be None with time, got {formula_of(model)!r}")
+    if model.seeds is not None:
+        raise ValueError(f"seeds must be None with time, got {len(model.seeds)}")
+
+
+def check_formula(model: Any) -> None:
+    """Refuse a formula beside parameters that it does not go with; raises ValueError."""
+    if formula_of(model) is not None:
+        check_covariates(model._method, "prevalence")
+        check_size_and_rate(model, "prevalence")
+
+
+def check_size_and_rate(model: Any, option: str) -> None:
+    """Refuse parameters that do not go with a prior of the rows by covariates or dates; raises ValueError."""
+    if is_auto(model):
+        raise ValueError(f"{model._sized_by[0]} must be a number with {option}, got 'auto'")
+    if model.prior_rate is not None:
+        raise ValueError(f"prior_rate must be None with {option}, got {model.prior_rate}")
+
+
+def read_rows(model: Any, data: Any, covariates: Any, time: Any) -> None:
+    """Keep covariates, by default those of the data, and dates in the order of the rows; raises ValueError."""
+    model.dates_ = None if time is None else read_dates(time, data.labels[0], data.shape[0])
+    model.covariates_, formula = None, formula_of(model)
+    if formula is None:
+        return
+    covariates = in_rows_of(data, formula) if covariates is None else covariates
     if covariates is None:
         raise ValueError(f"covariates must be given with prevalence {formula!r}, got none")
-    check_covariates(model._method, "prevalence")
-    if is_auto(model):
-        raise ValueError(f"{model._sized_by[0]} must be a number with prevalence, got 'auto'")
-    if model.prior_rate is not None:
-        raise ValueError(f"prior_rate must be None with prevalence, got {model.prior_rate}")
-    model._waiting = covariates
-
-
-def aligned(model: Any, X: Any) -> Any:
-    """Data as inference takes them, once covariates that wait are in the order of their rows."""
-    if model._waiting is None:
-        return X
-    data, formula = model._observe(X), formula_of(model)
-    assert isinstance(data, Observations)
-    assert formula is not None
-    model.covariates_ = read_covariates(formula, model._waiting, data.labels[0], data.shape[0])
+    model.covariates_ = read_covariates(formula, covariates, data.labels[0], data.shape[0])
     check_levels(model.covariates_)
-    model._waiting = None
-    return data
 
 
 def with_covariates(model: Any, priors: dict[str, Any], rows: str) -> dict[str, Prior]:
@@ -151,35 +164,6 @@ def checksums(design: np.ndarray) -> np.ndarray:
 
 
 DATES = "dates"  # of the tree
-
-
-def take_dates(model: Any, time: Any) -> None:
-    """Hold what ``fit`` was given until the data are read; raises ValueError."""
-    model.dates_, model._undated = None, time
-    if time is None:
-        return
-    if not model._takes_dates:
-        raise ValueError(f"time goes with TopicModel, whose rows may have dates, got {type(model).__name__}")
-    check_dates(model._method, "time")
-    if is_auto(model):
-        raise ValueError(f"{model._sized_by[0]} must be a number with time, got 'auto'")
-    if model.prior_rate is not None:
-        raise ValueError(f"prior_rate must be None with time, got {model.prior_rate}")
-    if formula_of(model) is not None:
-        raise ValueError(f"prevalence must be None with time, got {formula_of(model)!r}")
-    if model.seeds is not None:
-        raise ValueError(f"seeds must be None with time, got {len(model.seeds)}")
-
-
-def dated(model: Any, X: Any) -> Any:
-    """Data as inference takes them, once dates that wait are in the order of their rows."""
-    if model._undated is None:
-        return X
-    data = model._observe(X)
-    assert isinstance(data, Observations)
-    model.dates_ = read_dates(model._undated, data.labels[0], data.shape[0])
-    model._undated = None
-    return data
 
 
 def with_dates(model: Any, priors: dict[str, Any], rows: str, row_size: float) -> dict[str, Prior]:

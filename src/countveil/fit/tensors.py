@@ -7,14 +7,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 import pandas as pd
 import xarray as xr
-from sklearn.base import TransformerMixin
 
 from countveil.common.parameters import WholeOrAuto, declared
 from countveil.fit import projection
-from countveil.fit.base import FactorizationEstimator, Given
+from countveil.fit.base import FactorizationEstimator
 from countveil.fit.choosing import size_of
 from countveil.fit.effects import Effects
-from countveil.fit.rows import Formula, aligned, keep_covariates, with_covariates
+from countveil.fit.rows import Formula, keep_covariates, with_covariates
 from countveil.models.layout import HYPERS, RESERVED, Layout
 from countveil.models.spec import Spec, parse_spec
 
@@ -22,7 +21,7 @@ AXES = "abcdefghij"
 
 
 @declared
-class TensorModel(TransformerMixin, FactorizationEstimator):
+class TensorModel(projection.TransformerMixin, FactorizationEstimator):
     """Components of a tensor of counts that was only ever seen through noise.
 
     Counts have the rates sum_k f_ik g_jk h_tk .., with gamma priors: a CP factorization (Schein et al. 2015). They are
@@ -59,9 +58,6 @@ class TensorModel(TransformerMixin, FactorizationEstimator):
 
     def _bursty_by_column(self) -> bool:
         return True  # a column is a combination of entries of all axes but the first
-
-    def _given(self, X: Any) -> Given:
-        return super()._given(aligned(self, X))
 
     def _priors(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> dict[str, Any]:
         return with_covariates(self, super()._priors(spec, sizes, mean_count), spec.names[0])

@@ -3,17 +3,16 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
 import xarray as xr
-from sklearn.base import TransformerMixin
 
 from countveil.common.parameters import WholeOrAuto, declared
 from countveil.fit import known_topics as knowledge
 from countveil.fit import projection
-from countveil.fit.base import FactorizationEstimator, Given
+from countveil.fit.base import FactorizationEstimator
 from countveil.fit.choosing import size_of
 from countveil.fit.documents import Documents
 from countveil.fit.effects import Effects
@@ -21,8 +20,6 @@ from countveil.fit.known_topics import KnownTopics, SeedWords
 from countveil.fit.naming import NAMES
 from countveil.fit.rows import (
     Formula,
-    aligned,
-    dated,
     keep_covariates,
     keep_dates,
     with_covariates,
@@ -43,7 +40,7 @@ TOPICS = Part(
 
 
 @declared
-class TopicModel(TransformerMixin, FactorizationEstimator):
+class TopicModel(projection.TransformerMixin, FactorizationEstimator):
     """Topics of documents whose word counts were only ever seen through noise.
 
     Counts have the rates sum_k theta_dk phi_vk, with gamma priors; reports are counts plus two-sided geometric noise,
@@ -87,6 +84,8 @@ class TopicModel(TransformerMixin, FactorizationEstimator):
     )
     _known_table: ClassVar[pd.DataFrame | None] = None
     _known_shares: ClassVar[np.ndarray | None] = None  # (V, K), over the words of the data
+    if TYPE_CHECKING:
+        seeds_: ClassVar[dict[str, list[str]] | None]
 
     def _spec(self, n_modes: int) -> Spec:
         return parse_spec("dk,vk->dv", names=("theta", "phi"))
@@ -102,10 +101,10 @@ class TopicModel(TransformerMixin, FactorizationEstimator):
     def _bursty_by_column(self) -> bool:
         return self.known_topics is None  # they are shares of words; a p for each word would change them
 
-    def _given(self, X: Any) -> Given:
-        for prepared in (aligned, dated, knowledge.with_places, knowledge.with_topics):
-            X = prepared(self, X)
-        return super()._given(X)
+    def _read_labels(self, data: Any, covariates: Any, time: Any) -> None:
+        super()._read_labels(data, covariates, time)
+        knowledge.read_seeds(self, data)
+        knowledge.read_topics(self, data)
 
     def _priors(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> dict[str, Any]:
         priors = knowledge.of_their_size(

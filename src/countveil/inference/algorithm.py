@@ -2,10 +2,9 @@
 
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
 from countveil.common.parameters import declared
 from countveil.data.observations import Observations
@@ -19,6 +18,19 @@ from countveil.inference.starts import Start, automatic
 from countveil.inference.streams import Streams
 from countveil.inference.tuning import Tuning
 from countveil.models.factorization import Factorization
+
+if TYPE_CHECKING:
+
+    class BaseEstimator:
+        """What is used of scikit-learn's class, which has no types: with it, any name would pass as an attribute."""
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...  # noqa: D102
+        def set_params(self, **params: Any) -> Self: ...  # noqa: D102
+        def __sklearn_tags__(self) -> Any: ...
+        def _repr_html_inner(self) -> str: ...
+        def _repr_mimebundle_(self, **options: Any) -> dict[str, str]: ...
+else:
+    from sklearn.base import BaseEstimator
 
 Data = Observations | ReleaseFiles
 

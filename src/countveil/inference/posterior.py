@@ -99,19 +99,18 @@ def data_tree(
             **facts,
             "observations": observations.kind,
             "mechanism": observations.noise.mechanism,
-            "simulated_noise": int(observations.simulated),
+            "simulated_noise": int(observations.provenance.simulated),
         }
     )
-    if observations.source is not None:
-        tree.attrs["source"] = observations.source
-    together = getattr(observations, "promise", None)
-    if together is not None:
-        tree.attrs["promised_together"] = together
+    provenance = observations.provenance
+    if provenance.source is not None:
+        tree.attrs["source"] = provenance.source
+    if provenance.promise is not None:
+        tree.attrs["promised_together"] = provenance.promise
     elif not getattr(observations.noise, "one_report", True):
         tree.attrs["promised_together"] = ""  # several reports of a count, and nobody says what they promise
-    known = getattr(observations, "totals", None)
-    if known is not None:
-        tree.attrs.update(known.facts)
+    if observations.totals is not None:
+        tree.attrs.update(observations.totals.facts)
     return tree
 
 

@@ -6,14 +6,12 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
-from countveil.privacy import _cells, _covariates, _exposure, _npy, _totals, mechanisms
+from countveil.privacy import _npy, _totals, mechanisms
 from countveil.privacy._archive import Reader
 from countveil.privacy._cells import ByCell
-from countveil.privacy._covariates import RowCovariates
-from countveil.privacy._exposure import ReleasedExposure
+from countveil.privacy._extras import NO_EXTRAS, Extras, exposure_fits
 from countveil.privacy._reports import Labels, misplaced
 from countveil.privacy._text import difference, first_wrong, shown
-from countveil.privacy._waves import Waves
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.mechanisms import Mechanism, TwoSidedGeometric
 
@@ -47,6 +45,13 @@ _KEYS = {
     "labels": list,
     "schema_hash": str,
 }
+_VERSIONS = {
+    "": FORMAT_VERSION,
+    "mechanism_shape": CELLS_VERSION,
+    "masked": CELLS_VERSION,
+    "families": TOTALS_VERSION,
+    "exposure_shape": EXPOSURE_VERSION,
+}  # of files that state these
 _OPTIONAL = {"directed": bool, "source": str, "waves": list, "totals": list, "covariates": list}
 _BY_CELL = {"mechanism_shape": list, "masked": int}
 _FAMILIES = {"families": list}
@@ -84,32 +89,20 @@ def description(
     per_row: bool,
     directed: bool | None = None,
     source: str | None = None,
-    waves: Sequence[str] | None = None,
-    totals: Sequence[int] | None = None,
-    families: Sequence[dict[str, Any]] | None = None,
-    covariates: RowCovariates | None = None,
     by_cell: tuple[int, ...] | None = None,
-    masked: int | None = None,
-    exposure: tuple[int, ...] | None = None,
+    extras: Extras = NO_EXTRAS,
 ) -> dict[str, Any]:
     """The content of meta.json; ``known`` holds the different mechanisms in order of first use.
 
-    ``stored`` is the number of positive reports, or None for a dense layout. ``directed``, ``source``, ``waves`` and
-    ``totals``, the axes that exact ones are summed over, or ``families`` of others, ``covariates``, ``by_cell``, the
-    shape of mechanisms by cell, ``masked``, the number of masked cells, and ``exposure``, the shape of exposures, are
-    left out where they are None.
+    ``stored`` is the number of positive reports, or None for a dense layout. ``directed``, ``source`` and ``by_cell``,
+    the shape of mechanisms by cell, are left out where they are None, and so are the extras.
     """
-    stated: dict[str, Any] = {"directed": directed, "source": source, "masked": masked}
-    stated["mechanism_shape"] = None if by_cell is None else list(by_cell)
-    stated["exposure_shape"] = None if exposure is None else list(exposure)
-    stated["covariates"] = None if covariates is None else _covariates.encoded(covariates)
-    for name, values in (("waves", waves), ("totals", totals), ("families", families)):
-        stated[name] = None if values is None else list(values)
-    version = FORMAT_VERSION if by_cell is None and masked is None else CELLS_VERSION
-    version = version if families is None else TOTALS_VERSION
-    return {name: value for name, value in stated.items() if value is not None} | {
+    stated = extras.described(len(shape))
+    optional = {"directed": directed, "source": source, "mechanism_shape": by_cell and list(by_cell)}
+    stated |= {name: value for name, value in optional.items() if value is not None}
+    return stated | {
         "format": FORMAT,
-        "format_version": version if exposure is None else EXPOSURE_VERSION,
+        "format_version": max(version for key, version in _VERSIONS.items() if key in stated or not key),
         "mechanisms": [each.to_json() for each in known],
         "mechanism_per_row": per_row,
         "layout": "dense" if stored is None else "csr",
@@ -129,9 +122,6 @@ def members(release: "Release") -> dict[str, bytes]:
     cells = stated if isinstance(stated, ByCell) else None
     rows: tuple[Mechanism, ...] = stated if isinstance(stated, tuple) else release.known_mechanisms
     known = {each: place for place, each in enumerate(dict.fromkeys(rows))}
-    masked = None if release.mask is None else _cells.encoded_mask(release.mask, len(release.shape))
-    totals = release.totals or ()
-    plain = _totals.is_plain(totals)
     meta = description(
         release.shape,
         tuple(known),
@@ -142,30 +132,17 @@ def members(release: "Release") -> dict[str, bytes]:
         per_row=isinstance(stated, tuple),
         directed=release.directed,
         source=release.source,
-        waves=None if release.waves is None else release.waves.names,
-        totals=totals[0].over if plain else None,
-        families=_totals.described(totals) if totals and not plain else None,
-        covariates=release.covariates,
         by_cell=cells.shape if cells else None,
-        masked=None if masked is None else len(masked),
-        exposure=None if release.exposure is None else release.exposure.shape,
+        extras=release.extras,
     )
-    content, summed = {META: canonical(meta)}, _totals.arrays(totals)
+    content, extras = {META: canonical(meta)}, release.extras.arrays(len(release.shape))
     for name, shape in array_shapes(meta).items():
         if name == "mechanism_of_row":
             values: Any = [known[each] for each in rows]
-        elif name == "wave_of_row":
-            values = release.waves.of_row if release.waves is not None else ()
         elif name == "mechanism_of_cell":
             values = cells.of_cell if cells else ()
-        elif name == "masked_cells":
-            values = masked
-        elif name == "exposure":
-            values = () if release.exposure is None else release.exposure.values
-        elif name == "totals":
-            values = _totals.encoded(totals[0])
-        elif name in summed:
-            values = summed[name]
+        elif name in extras:
+            values = extras[name]
         else:
             values = getattr(release.reports, name) if sparse else _flat(release.reports, len(release.shape))
         real = _may_be_real(name) and _holds_real(values)
@@ -217,6 +194,10 @@ def read(reader: Reader) -> dict[str, Any]:
     """The arguments of Release, from a file whose seal holds; raises ReleaseError naming file and rule."""
     meta = _read_meta(reader)
     values = _read_arrays(reader, meta)
+    try:
+        extras = Extras.decoded(meta, values)
+    except ReleaseError as error:
+        raise reader.fault(str(error)) from error
     return {
         "reports": _reports(reader, meta, values),
         "mechanism": _stated(reader, meta, values),
@@ -225,15 +206,7 @@ def read(reader: Reader) -> dict[str, Any]:
         "simulated": meta["simulated"],
         "directed": meta.get("directed"),
         "source": meta.get("source"),
-        "waves": Waves(tuple(meta["waves"]), tuple(int(each) for each in values["wave_of_row"]))
-        if "waves" in meta
-        else None,
-        "totals": _released_totals(reader, meta, values),
-        "covariates": _row_covariates(reader, meta),
-        "mask": _mask(reader, meta, values),
-        "exposure": ReleasedExposure(values["exposure"], tuple(meta["exposure_shape"]))
-        if "exposure_shape" in meta
-        else None,
+        "extras": extras,
     }
 
 
@@ -244,27 +217,6 @@ def _stated(reader: Reader, meta: dict[str, Any], values: dict[str, Any]) -> Any
         places, shape = values["mechanism_of_cell"], tuple(meta["mechanism_shape"])
         return ByCell(tuple(known), places if hasattr(places, "dtype") else tuple(places), shape)
     return _of_rows(reader, known, values["mechanism_of_row"]) if meta["mechanism_per_row"] else known[0]
-
-
-def _mask(reader: Reader, meta: dict[str, Any], values: dict[str, Any]) -> Any:
-    try:
-        return _cells.decoded_mask(values["masked_cells"], tuple(meta["shape"])) if "masked" in meta else None
-    except ReleaseError as error:
-        raise reader.fault(str(error)) from error
-
-
-def _released_totals(reader: Reader, meta: dict[str, Any], values: dict[str, Any]) -> Any:
-    try:
-        return _totals.decoded(meta, values)
-    except ReleaseError as error:
-        raise reader.fault(str(error)) from error
-
-
-def _row_covariates(reader: Reader, meta: dict[str, Any]) -> RowCovariates | None:
-    try:
-        return _covariates.decoded(meta["covariates"]) if "covariates" in meta else None
-    except ReleaseError as error:
-        raise reader.fault(str(error)) from error
 
 
 def _read_arrays(reader: Reader, meta: dict[str, Any]) -> dict[str, Any]:
@@ -359,7 +311,7 @@ def _check_meta(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> N
     if meta["format_version"] >= CELLS_VERSION:
         _check_by_cell(meta, fault)
     if meta["format_version"] == EXPOSURE_VERSION:
-        if "exposure_shape" not in meta or not _exposure.fits(meta["exposure_shape"], tuple(shape)):
+        if "exposure_shape" not in meta or not exposure_fits(meta["exposure_shape"], tuple(shape)):
             got = shown(meta["exposure_shape"]) if "exposure_shape" in meta else "none"
             raise fault(
                 f"must have an exposure whose shape broadcasts to {shape}, that of its reports, got {got}"

@@ -50,19 +50,8 @@ def shape_of(over: Any, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(length for axis, length in enumerate(shape) if axis not in axes)
 
 
-def checked(
-    totals: Any, shape: tuple[int, ...], source: str | None, network_or_waves: bool
-) -> tuple[ReleasedTotals, ...] | None:
-    """The families as tuples; raises ReleaseError where they do not fit the reports, or would break a promise."""
-    if totals is None:
-        return None
-    if source is None:
-        raise ReleaseError(
-            "totals must come with imported reports, because exact ones break the promise of noise, got totals "
-            "without a source: leave them out"
-        )
-    if network_or_waves:
-        raise ReleaseError("releases of networks and of studies in waves cannot have totals")
+def checked(totals: Any, shape: tuple[int, ...]) -> tuple[ReleasedTotals, ...]:
+    """The families as tuples; raises ReleaseError where they do not fit the reports."""
     try:
         families = tuple(ReleasedTotals(*family) for family in totals)
     except TypeError as error:
@@ -164,9 +153,11 @@ def is_plain(totals: Sequence[ReleasedTotals]) -> bool:
     return len(totals) == 1 and totals[0].over is not None and totals[0].mechanism is None
 
 
-def described(totals: Sequence[ReleasedTotals]) -> list[dict[str, Any]]:
-    """What meta.json says of every family."""
-    return [
+def described(totals: Sequence[ReleasedTotals]) -> dict[str, Any]:
+    """The entries of a file's description for all families."""
+    if is_plain(totals):
+        return {"totals": list(totals[0].over or ())}
+    families = [
         {
             "over": None if each.over is None else list(each.over),
             "groups": each.groups is not None,
@@ -176,6 +167,7 @@ def described(totals: Sequence[ReleasedTotals]) -> list[dict[str, Any]]:
         }
         for each in totals
     ]
+    return {"families": families}
 
 
 def check_described(meta: Mapping[str, Any], shape: tuple[int, ...], in_families: bool) -> None:
@@ -233,6 +225,8 @@ def array_shapes(meta: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, t
 
 def arrays(totals: Sequence[ReleasedTotals]) -> dict[str, Any]:
     """What the arrays of ``array_shapes`` hold."""
+    if is_plain(totals):
+        return {"totals": encoded(totals[0])}
     found: dict[str, Any] = {}
     for number, each in enumerate(totals):
         found[f"totals_{number}"] = encoded(each)

@@ -8,14 +8,11 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any, TypeAlias
 
-from countveil.privacy import _archive, _cells, _covariates, _exposure, _format, _npy, _totals, _waves
+from countveil.privacy import _archive, _cells, _format, _npy
 from countveil.privacy._cells import ByCell
-from countveil.privacy._covariates import RowCovariates
-from countveil.privacy._exposure import ReleasedExposure
+from countveil.privacy._extras import NO_EXTRAS, Extras
 from countveil.privacy._reports import Labels, check_directed, check_labels, describe_labels, frozen
 from countveil.privacy._text import card, first_wrong, shown
-from countveil.privacy._totals import ReleasedTotals
-from countveil.privacy._waves import Waves
 from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.exact import short
@@ -46,21 +43,13 @@ class Release:
     per row, and may be given as PrivacyLevels, for the noise that keeps them; ``labels`` holds a tuple of strings
     or None for each axis. Rows are records, and labels of the other axes are the schema. ``directed`` is None except
     for networks, whose rows and columns are the same actors: True where the two directions of a pair are counts of
-    their own, False where each pair is reported once, above the diagonal. ``waves`` is None except where the same
-    people were asked in several periods: a ``Waves`` of their names, in order, and the place among them of each row.
-    Rows with the same label are then one person's, and ``countveil.by_wave`` gives them an axis of time.
-    ``covariates`` is None except where participants stated some in the clear: ``RowCovariates``, which
-    ``countveil.covariates_of`` makes a table of.
+    their own, False where each pair is reported once, above the diagonal. ``extras`` are what few releases have:
+    covariates, waves, totals, a mask and exposures.
 
     ``source`` is None where the owner's side drew the noise. Reports that somebody else published are *imported*
     (``countveil.import_reports``): ``source`` is one line on where they are from, the mechanism may be any of
     ``countveil.mechanisms``, and whoever imported them vouches for it. Where they are real numbers, or some counts have
-    no report (NaN), ``reports`` is float64. Mechanisms may differ by cell, as a ``ByCell``, and ``mask`` is None or
-    booleans, True where a cell was never reported, whose report is 0. ``totals`` is None except where sums of the
-    counts were imported too: a tuple of families, each a ``ReleasedTotals`` of the axes that are summed over, or of
-    groups of cells, with the sums and the mechanism that they were reported by, None where they are exact.
-    ``exposure`` is None except where known exposures of the cells, such as populations, were imported too: a
-    ``ReleasedExposure``.
+    no report (NaN), ``reports`` is float64. Mechanisms may differ by cell, as a ``ByCell``.
 
     Raises ReleaseError (a ValueError) if the parts do not fit each other.
     Truncation loses nothing for a Poisson model, whose likelihood depends on a non-positive report only
@@ -74,11 +63,7 @@ class Release:
     simulated: bool
     directed: bool | None
     source: str | None
-    waves: Waves | None
-    totals: tuple[ReleasedTotals, ...] | None
-    covariates: RowCovariates | None
-    mask: Any
-    exposure: ReleasedExposure | None
+    extras: Extras
 
     def __init__(
         self,
@@ -90,11 +75,7 @@ class Release:
         *,
         directed: bool | None = None,
         source: str | None = None,
-        waves: Waves | None = None,
-        totals: Iterable[Any] | None = None,
-        covariates: RowCovariates | None = None,
-        mask: Any = None,
-        exposure: ReleasedExposure | None = None,
+        extras: Extras = NO_EXTRAS,
     ) -> None:
         for name, value in (("truncated", truncated), ("simulated", simulated)):
             if type(value) is not bool:
@@ -106,7 +87,6 @@ class Release:
         object.__setattr__(self, "labels", labels or (None,) * len(shape))
         object.__setattr__(self, "_shape", shape)
         object.__setattr__(self, "mechanism", _mechanisms(mechanism, shape, source))
-        object.__setattr__(self, "mask", _cells.checked_mask(mask, kept, shape, source))
         if source is not None:
             check_kinds(kept, self.mechanism, shape)
         if (
@@ -118,15 +98,11 @@ class Release:
         check_labels(self.labels, shape)
         check_directed(directed, kept, shape)
         object.__setattr__(self, "directed", directed)
-        object.__setattr__(self, "waves", _waves.checked(waves, self.row_labels, shape[0], directed))
-        object.__setattr__(self, "covariates", _covariates.checked(covariates, shape[0]))
-        related = directed is not None or waves is not None
-        if related and (self.mask is not None or isinstance(self.mechanism, ByCell)):
-            raise ReleaseError(
-                "releases of networks and of studies in waves cannot have masks or mechanisms by cell"
-            )
-        object.__setattr__(self, "totals", _totals.checked(totals, shape, source, related))
-        object.__setattr__(self, "exposure", _exposure.checked(exposure, shape, source, related))
+        if any(part is not None for part in extras):
+            extras = extras.checked(kept, shape, self.row_labels, directed, source)
+        object.__setattr__(self, "extras", extras)
+        if isinstance(self.mechanism, ByCell) and (directed is not None or extras.waves is not None):
+            raise ReleaseError("releases of networks and of studies in waves cannot have mechanisms by cell")
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -217,13 +193,10 @@ class Release:
             (warning if self.simulated else "")
             + f"{size} counts with {self._title}{self._describe_kind()}. "
             + in_words(self.source)
-            + _cells.in_words(self.mask, len(self.shape))
-            + _totals.in_words(self.totals)
-            + _exposure.in_words(self.exposure)
+            + self.extras.cells_in_words(len(self.shape))
             + _NETWORKS[self.directed]
             + self._describe_mechanisms()
-            + _waves.in_words(self.waves, self.row_labels, self.levels if self._known_levels else None)
-            + _covariates.in_words(self.covariates)
+            + self.extras.rows_in_words(self.row_labels, self.levels if self._known_levels else None)
             + (f" {published}" if (published := describe_labels(self.labels)) else "")
             + (" None of this holds for simulated noise." if self.simulated else "")
         )

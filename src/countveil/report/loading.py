@@ -6,7 +6,7 @@ import numpy as np
 
 from countveil.data.joining import by_wave
 from countveil.data.observations import Observations
-from countveil.data.reports import Reports, observations_of
+from countveil.data.reports import observations_of
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.dynamics import DynamicModel
 from countveil.fit.parameters import check_labels_of_fit
@@ -23,7 +23,7 @@ def stating(release: Release | Observations | None) -> tuple[Release, ...]:
     """What states what was promised: a release, or those that were joined; none of others, which state noise alone."""
     if isinstance(release, Release):
         return (release,)
-    return (release.releases or ()) if isinstance(release, Reports) else ()
+    return (release.provenance.releases or ()) if isinstance(release, Observations) else ()
 
 
 def observed(fit: FactorizationEstimator, release: Release | Observations) -> Observations:
@@ -47,7 +47,7 @@ def both_forms(
     """The release over the axes of the fit's data, and as ``observed``, whose errors it raises."""
     axes = fit._reader.axes
     shape = tuple(len(known) for known in axes.values())
-    waves = by_wave(release) if isinstance(release, Release) and release.waves is not None else None
+    waves = by_wave(release) if isinstance(release, Release) and release.extras.waves is not None else None
     steps_added = isinstance(fit, DynamicModel)  # so that its axis of time may be longer
     if waves is not None and (
         waves.mode_shape == shape or (steps_added and len(waves.mode_shape) == len(shape))
@@ -57,7 +57,7 @@ def both_forms(
         data = in_shape_of(fit, observations_of(release))
     if isinstance(fit, DynamicModel):  # before shapes are compared: it masks time steps that have no data
         data = fit._observed(data)
-    said, kept = getattr(data, "promise", None), fit.posterior.attrs.get("promised_together")
+    said, kept = data.provenance.promise, fit.posterior.attrs.get("promised_together")
     if said and kept and said.strip() != str(kept).strip():
         raise ValueError(
             f"release must be the one that was fitted, got reports that promise something else together: {said}"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from countveil.data.observations import Observations
-from countveil.data.provenance import Report, made_of
+from countveil.data.provenance import Report
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.predictive_checks import checkable, made_alike, report_of, truncated
 from countveil.laws.counts.protocol import parameters_of_rows, rates_at
@@ -63,7 +63,7 @@ def check_protected(
 
 def reports_of(data: Observations) -> list[Report]:
     """Every report of the counts as it was published."""
-    made = made_of(data)
+    made = data.provenance.published
     if made is not None and (len(made.layers) > 1 or made.n_mechanisms > 1):
         return [report_of(data, place) for place in range(len(made.layers))]
     values, visible = values_of(data)

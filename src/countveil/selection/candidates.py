@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.base import clone
 
-from countveil.data.covariates import in_rows_of
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.data.reports import observations_of
@@ -59,10 +58,6 @@ def candidates_of(
     formulas = {name: getattr(model, "prevalence", None) for name, model in named.items()}
     if covariates is not None and not any(formulas.values()):
         raise ValueError("covariates go with prevalence, a formula that one of the models has, got none")
-    stated = {
-        name: in_rows_of(data, formula) if formula and covariates is None else formula and covariates
-        for name, formula in formulas.items()
-    }
     differing = differences(named)
     if isinstance(data, Release):
         data = observations_of(data)
@@ -72,7 +67,8 @@ def candidates_of(
         if hasattr(model, "in_time") and isinstance(data, Observations):
             data = model.in_time(data)[0]  # for all models, which are compared cell by cell
     found = [
-        candidate(name, model, differing[name], data, short, stated[name]) for name, model in named.items()
+        candidate(name, model, differing[name], data, short, covariates if formulas[name] else None)
+        for name, model in named.items()
     ]
     check_same_data(found)
     return found
@@ -96,9 +92,8 @@ def candidate(
         if isinstance(method, Sampler) and short.get("thin") is not None:
             model.set_params(method=method.set_params(thin=short["thin"]))
         model._check_parameters()
-        model._take_rows(data, covariates, None)
         observed = model._observed(data)
-        matrix = model._given(observed)
+        matrix = model._given(observed, covariates=covariates)
         start = model._start_as_named(matrix)
     except (TypeError, ValueError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
@@ -179,7 +174,7 @@ def settings_of(model: Model) -> dict[str, Any]:
 
     A method with its defaults is its name.
     """
-    found = {"model": type(model).__name__}
+    found: dict[str, Any] = {"model": type(model).__name__}
     found |= {key: getattr(model, key) for key in inspect.signature(type(model)).parameters}
     with suppress(KeyError, ValueError):  # said when its parameters are checked
         found["likelihood"] = model._likelihood().name

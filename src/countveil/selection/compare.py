@@ -261,7 +261,7 @@ def problem_of(candidates: list[Candidate], folds: int, seed: int) -> Problem:
     """The folds, and a seed for the fits of each of them: that of all models, so that they differ in nothing else."""
     observed = list({id(each.observed): each.observed for each in candidates}.values())  # often one for all
     undirected = any(getattr(each.model, "directed", None) is False for each in candidates)
-    pairs = undirected or any(seen.directed is False or is_mirrored(seen) for seen in observed)
+    pairs = undirected or any(seen.provenance.directed is False or is_mirrored(seen) for seen in observed)
     of_folds, *of_fits = np.random.SeedSequence(seed).spawn(1 + folds)
     cells = folds_of(observed, folds, np.random.default_rng(of_folds), pairs)
     return Problem(

@@ -330,7 +330,7 @@ def hold_out(data: Any, share: float = 0.1, seed: int | None = None) -> tuple[Ob
     if n_rows * n_columns > MAX_CELLS:
         raise ValueError(f"data must have at most {MAX_CELLS:,} cells, got {n_rows:,} x {n_columns:,}")
     seen = seen_cells(observed)
-    pairs = observed.directed is False or is_mirrored(observed)
+    pairs = observed.provenance.directed is False or is_mirrored(observed)
     if pairs:
         seen = Cells(*(part[seen.rows <= seen.columns] for part in seen))
     rng = np.random.default_rng(secrets.randbits(63) if seed is None else int(seed))

@@ -17,7 +17,9 @@ from countveil.common.files import replacing
 from countveil.privacy import _archive, _format, _npy, report
 from countveil.privacy import study as study_file
 from countveil.privacy._covariates import RowCovariates
+from countveil.privacy._extras import Extras
 from countveil.privacy._text import cell
+from countveil.privacy._waves import Waves
 from countveil.privacy.any_level import Level
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.report import Report
@@ -195,6 +197,9 @@ class Rows:
         order = sorted(range(len(self.tokens)), key=self._place)
         used = dict.fromkeys(self._level_of_row[row] for row in order)
         place, levels = {level: i for i, level in enumerate(used)}, list(self._levels)
+        names = self._study.waves
+        waves = Waves(names, tuple(self._waves[row] for row in order)) if names else None
+        extras = Extras(self._beside(order), waves)
         meta = _format.description(
             (len(self.tokens), *self._study.shape),
             tuple(levels[level].mechanism for level in used),
@@ -203,14 +208,12 @@ class Rows:
             truncated=self._study.truncated,
             simulated=False,
             per_row=len(self._levels) > 1,
-            waves=self._study.waves or None,
-            covariates=self._beside(order),
+            extras=extras,
         )
         held = {
             "indptr": array("q", accumulate((self._length(row) for row in order), initial=0)),
             "mechanism_of_row": array("q", (place[self._level_of_row[row]] for row in order)),
-            "wave_of_row": array("q", (self._waves[row] for row in order) if self._waves else ()),
-        }
+        } | extras.arrays(1 + len(self._study.shape))
         members: dict[str, bytes | _archive.Streamed] = {_format.META: _format.canonical(meta)}
         for name, lengths in _format.array_shapes(meta).items():
             if name in held:

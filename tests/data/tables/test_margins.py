@@ -20,6 +20,7 @@ from countveil.data.tables.margins import (
     without_margins,
 )
 from countveil.data.tables.published import ProtectedTable
+from countveil.privacy._extras import Extras
 from tests.data.same import assert_same
 
 m = cv.mechanisms
@@ -49,7 +50,7 @@ def test_a_fit_of_a_release_has_the_same_bits_as_one_of_reports(axis, tmp_path):
     fits = [cv.TopicModel(2, **short).fit(each) for each in (release, data)]
     np.testing.assert_array_equal(fits[0].components_, fits[1].components_)
     tables = fits[0].predict_counts(5, np.random.default_rng(1), found).to_numpy()
-    over = tuple(axis + 1 for axis in release.totals[0].over)
+    over = tuple(axis + 1 for axis in release.extras.totals[0].over)
     np.testing.assert_array_equal(tables.sum(axis=over), [COUNTS.sum(axis)] * 5)
 
 
@@ -78,7 +79,7 @@ def test_several_families_of_a_release_are_read_as_those_of_reports(tmp_path):
     assert "2 totals reported by RandomRounding(5), sums over axis 0; 2 exact totals, sums over groups" in (
         found.totals.said
     )
-    assert release.totals[2].labels == ("one", "two", "three")
+    assert release.extras.totals[2].labels == ("one", "two", "three")
 
 
 def test_geometric_noise_beside_totals_is_read_with_them():
@@ -94,7 +95,11 @@ def test_totals_that_the_reports_do_not_allow_are_refused_again_from_a_file(tmp_
     with pytest.raises(ValueError, match="total 0 must be between"):
         cv.import_reports(FRAME, m.Suppression(10), "s", totals=totals)
     release = cv.Release(
-        PUBLISHED, m.Suppression(10), False, source="s", totals=[((1,), (10**6, None, None, None))]
+        PUBLISHED,
+        m.Suppression(10),
+        False,
+        source="s",
+        extras=Extras(totals=[((1,), (10**6, None, None, None))]),
     )
     release.save(tmp_path / "r.npz")
     with pytest.raises(ValueError, match="total 0 must be between"):
@@ -131,9 +136,9 @@ def test_totals_that_are_none_are_refused(totals, kind, rule):
 
 def test_labelled_totals_go_by_their_labels():
     series = pd.Series(COUNTS.sum(1), ROWS)
-    assert cv.import_reports(FRAME, m.Suppression(10), "s", totals=[(1, series)]).totals[0].values == tuple(
-        COUNTS.sum(1).tolist()
-    )
+    assert cv.import_reports(FRAME, m.Suppression(10), "s", totals=[(1, series)]).extras.totals[
+        0
+    ].values == tuple(COUNTS.sum(1).tolist())
     with pytest.raises(ValueError, match="row labels of reports"):
         cv.import_reports(FRAME, m.Suppression(10), "s", totals=[(1, series[::-1])])
 
@@ -261,7 +266,7 @@ def test_import_long_takes_totals_of_some_axes():
     cells = FRAME.rename_axis("r").reset_index().melt("r", var_name="x", value_name="n")
     totals = long(list(zip(COLUMNS, COUNTS.sum(0), strict=True)))
     release = cv.import_long(cells, ["r", "x"], "n", m.Suppression(10), "s", totals=totals)
-    assert release.totals[0][:2] == ((0,), tuple(COUNTS.sum(0).tolist()))
+    assert release.extras.totals[0][:2] == ((0,), tuple(COUNTS.sum(0).tolist()))
 
 
 def test_totals_of_a_label_that_several_rows_have_are_refused():
@@ -403,9 +408,9 @@ def test_import_long_takes_totals_of_several_kinds():
     release = cv.import_long(
         cells, AXES, "n", m.RandomRounding(3), "s", totals=[(by_state,), (by_age, m.DiscreteGaussian(2))]
     )
-    assert [each.over for each in release.totals] == [None, (0,)]
-    assert release.totals[0].values == (int(counts[:2].sum()), int(counts[2:].sum()))
-    assert release.totals[0].labels == ("s", "t")
-    assert release.totals[1].mechanism == m.DiscreteGaussian(2)
+    assert [each.over for each in release.extras.totals] == [None, (0,)]
+    assert release.extras.totals[0].values == (int(counts[:2].sum()), int(counts[2:].sum()))
+    assert release.extras.totals[0].labels == ("s", "t")
+    assert release.extras.totals[1].mechanism == m.DiscreteGaussian(2)
     with pytest.raises(TypeError, match="a DataFrame, or a list"):
         cv.import_long(cells, AXES, "n", m.RandomRounding(3), "s", totals=[by_state])

@@ -7,6 +7,7 @@ import numpy as np
 
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.dispersions import COLUMNS
+from countveil.fit.effects import Effects
 from countveil.fit.merging import merged_in_words
 from countveil.fit.naming import leading
 from countveil.fit.weighting import weights_in_words
@@ -108,10 +109,10 @@ def beside_members(fit: FactorizationEstimator, one: str) -> dict[int, list[Any]
     if fit.covariates_ is not None:
         contrasts = contrasts_in_points(fit)
         contrasts["pair"] = [pair_in_words(row) for row in contrasts.itertuples(index=False)]
-        tables.append(("Covariates: coefficient", fit.effects.table(), "term", "{:.2f}"))
+        tables.append(("Covariates: coefficient", Effects(fit).table(), "term", "{:.2f}"))
         tables.append(("Covariates: difference of shares, in points", contrasts, "pair", "{:+.1f}"))
     if fit.dates_ is not None:
-        tables.append(("Over time: expected share", fit.effects.over_time(), "time", "{:.1%}"))
+        tables.append(("Over time: expected share", Effects(fit).over_time(), "time", "{:.1%}"))
     for heading, table, by, form in tables:
         if table.columns[0] != one:
             continue

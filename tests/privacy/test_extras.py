@@ -1,4 +1,4 @@
-"""Exposures of cells in releases: which fit, how files hold them, and what is said of them."""
+"""Exposures of cells in releases: which fit, how files hold them, and what is said of them; extras of none."""
 
 import json
 import zipfile
@@ -6,9 +6,9 @@ import zipfile
 import numpy as np
 import pytest
 
-from countveil.privacy import Release, ReleaseError, _exposure, _npy
+from countveil.privacy import PrivacyLevel, Release, ReleaseError, _format, _npy
 from countveil.privacy._archive import Reader
-from countveil.privacy._exposure import ReleasedExposure
+from countveil.privacy._extras import NO_EXTRAS, Extras, ReleasedExposure, checked_exposure
 from countveil.privacy._format import EXPOSURE_VERSION, read
 from countveil.privacy.mechanisms import Rounding
 
@@ -17,7 +17,7 @@ CELLS = (1.0, 2.5, 4.0, 3.0, 0.5, 1e6)
 
 
 def release(exposure, **options):
-    return Release(COUNTS, Rounding(5), False, source="a test", exposure=exposure, **options)
+    return Release(COUNTS, Rounding(5), False, source="a test", extras=Extras(exposure=exposure), **options)
 
 
 def version_of(path):
@@ -37,11 +37,11 @@ def test_exposures_come_back_from_a_file(tmp_path, exposure):
     made = release(exposure)
     made.save(tmp_path / "a.npz")
     found = Release.load(tmp_path / "a.npz")
-    assert found.exposure.shape == exposure.shape
-    assert found.exposure.values.dtype == np.float64
-    np.testing.assert_array_equal(found.exposure.values, exposure.values)
+    assert found.extras.exposure.shape == exposure.shape
+    assert found.extras.exposure.values.dtype == np.float64
+    np.testing.assert_array_equal(found.extras.exposure.values, exposure.values)
     with pytest.raises(ValueError, match="read-only"):
-        found.exposure.values[0] = 1.0
+        found.extras.exposure.values[0] = 1.0
     found.save(tmp_path / "b.npz")
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
     assert "Expected counts are proportional to a known exposure" in found.describe()
@@ -51,22 +51,19 @@ def test_exposures_come_back_from_a_file(tmp_path, exposure):
 def test_files_without_exposures_are_as_before(tmp_path):
     release(None).save(tmp_path / "a.npz")
     assert version_of(tmp_path / "a.npz") == 3
-    assert Release.load(tmp_path / "a.npz").exposure is None
-    assert _exposure.in_words(None) == ""
+    assert Release.load(tmp_path / "a.npz").extras == NO_EXTRAS
 
 
 def test_everything_else_may_go_with_exposures(tmp_path):
     counts, mask = COUNTS.copy(), np.zeros((2, 3), dtype=bool)
     mask[0, 1] = True
     for totals in ([((1,), (15, 20))], [((1,), (15, 20)), ((0,), (5, 15, 15))]):
-        made = Release(
-            counts, Rounding(5), False, source="a test", mask=mask, totals=totals,
-            exposure=ReleasedExposure(CELLS, (2, 3)),
-        )  # fmt: skip
+        extras = Extras(mask=mask, totals=totals, exposure=ReleasedExposure(CELLS, (2, 3)))
+        made = Release(counts, Rounding(5), False, source="a test", extras=extras)
         made.save(tmp_path / "a.npz")
         found = Release.load(tmp_path / "a.npz")
-        assert found.totals == made.totals
-        np.testing.assert_array_equal(found.mask, mask)
+        assert found.extras.totals == made.extras.totals
+        np.testing.assert_array_equal(found.extras.mask, mask)
         assert version_of(tmp_path / "a.npz") == EXPOSURE_VERSION
 
 
@@ -88,26 +85,33 @@ def test_other_exposures_are_refused(exposure, said, numpy, monkeypatch):
     if not numpy:
         monkeypatch.setattr(_npy, "optional", lambda name: None)
     with pytest.raises(ReleaseError, match=said):
-        _exposure.checked(exposure, (2, 3), "a test", False)
+        checked_exposure(exposure, (2, 3))
 
 
 def test_without_numpy_exposures_are_a_tuple(monkeypatch):
     monkeypatch.setattr(_npy, "optional", lambda name: None)
-    assert _exposure.checked(ReleasedExposure([1, 2], (2, 1)), (2, 3), "a test", False).values == (1.0, 2.0)
+    assert checked_exposure(ReleasedExposure([1, 2], (2, 1)), (2, 3)).values == (1.0, 2.0)
 
 
 def test_only_imported_tables_have_them():
     given = ReleasedExposure(CELLS, (2, 3))
     with pytest.raises(ReleaseError, match="exposure must come with imported reports"):
-        _exposure.checked(given, (2, 3), None, False)
+        Release(COUNTS, PrivacyLevel(1, 1), False, extras=Extras(exposure=given))
+    pairs = Extras(exposure=ReleasedExposure((2.0, 3.0), (2, 1)))
     with pytest.raises(ReleaseError, match="cannot have an exposure"):
-        _exposure.checked(given, (2, 3), "a test", True)
+        Release([[0, 5], [5, 0]], Rounding(5), False, source="a test", directed=True, extras=pairs)
 
 
 def test_a_file_with_another_shape_of_exposures_is_refused(tmp_path, monkeypatch):
     release(ReleasedExposure(CELLS, (2, 3))).save(tmp_path / "a.npz")
-    monkeypatch.setattr(_exposure, "fits", lambda own, shape: False)
+    monkeypatch.setattr(_format, "exposure_fits", lambda own, shape: False)
     with pytest.raises(
         ReleaseError, match=r"must have an exposure whose shape broadcasts to \[2, 3\], .* got \[2, 3\]"
     ):
         read(Reader(tmp_path / "a.npz"))
+
+
+def test_most_releases_have_none():
+    assert Release(COUNTS, PrivacyLevel(1, 1), False).extras is NO_EXTRAS
+    assert NO_EXTRAS.cells_in_words(2) == NO_EXTRAS.rows_in_words(None, None) == ""
+    assert NO_EXTRAS.described(2) == NO_EXTRAS.arrays(2) == {}
