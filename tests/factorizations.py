@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -72,8 +73,8 @@ def model_of(case: Case, **sizes: int) -> Factorization:
 def scaled(prior: Prior, scale: float) -> Prior:
     """A prior of entries this many times as large."""
     if isinstance(prior, LearnedShapePrior) and prior.mean is not None:
-        return prior._replace(mean=prior.mean * scale)
-    return prior._replace(rate=prior.rate / scale)
+        return replace(prior, mean=prior.mean * scale)
+    return replace(prior, rate=prior.rate / scale)
 
 
 def alpha_of(case: Case) -> np.ndarray:

@@ -240,10 +240,7 @@ def moderate_shapes(monkeypatch: Any) -> None:
 class DrawsItself(GammaPrior):
     """The same prior as one whose entries are not independent: it draws the whole factor itself."""
 
-    @property
-    def independent(self):
-        """No."""
-        return False
+    independent = False
 
 
 class OneEntryFewer(GammaPrior):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import countveil as cv
-from countveil.fit.projection import row_priors
+from countveil.fit.projection import row_prior
 from countveil.inference.methods import METHODS
 from countveil.models.priors import GammaPrior, LearnedShapePrior
 from tests.joint import method_with
@@ -122,6 +122,13 @@ def test_chains_may_begin_at_a_fit_of_other_priors(fit, release):
 
 def test_new_rows_have_the_shape_of_each_draw(fit):
     draws = fit.posterior["posterior"]
-    rates, priors = row_priors(fit.posterior, fit.model_.factors[0])
-    assert [prior.shape for prior in priors] == draws["theta_shape"].to_numpy().ravel().tolist()
-    np.testing.assert_array_equal(rates, draws["theta_rate"].to_numpy().reshape(-1, 3))
+    found = row_prior(fit.posterior, fit.model_.factors[0])
+    np.testing.assert_array_equal(found.shapes, draws["theta_shape"].to_numpy().ravel())
+    np.testing.assert_array_equal(found.rates, draws["theta_rate"].to_numpy().reshape(-1, 3))
+    shape, rate = found.gamma(3, 2.0)
+    assert shape.tolist() == [found.shapes[3]]
+    np.testing.assert_array_equal(rate, 2.0 * found.rates[3])
+    order = np.array([2, 0, 1])
+    some = found.of_draws([(3, order), (1, order[::-1])])
+    np.testing.assert_array_equal(some.rates, [found.rates[3, order], found.rates[1, order[::-1]]])
+    assert some.shapes.tolist() == found.shapes[[3, 1]].tolist()

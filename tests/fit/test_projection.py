@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import countveil as cv
 from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.evaluation.topics import topic_error
-from countveil.fit.projection import MOST_DRAWS, SWEEPS_PER_DRAW, project_rows
+from countveil.fit.projection import MOST_DRAWS, SWEEPS_PER_DRAW, RowPrior, project_rows
 from countveil.inference import ascent
 from countveil.inference.methods import METHODS
 from countveil.models.factorization import factorization
@@ -73,7 +73,7 @@ def test_new_rows_are_in_counts_where_those_come_in_bursts(dispersion):
 def test_a_prior_that_does_not_say_what_new_rows_are_is_refused(prior):
     data = cv.ExactCounts(np.random.default_rng(1).poisson(2.0, (6, 5)))
     fit = topics(prior).fit(data)
-    message = "methods of RowPrior, got one of kind 'log-normal' for 'theta'"
+    message = "a prior that new rows have too, got one of kind 'log-normal' for 'theta'"
     with pytest.raises(ValueError, match=message):
         fit.transform(data)
 
@@ -83,7 +83,7 @@ def test_priors_that_vary_by_row_are_refused():
     each = np.linspace(0.5, 2.0, 6)[:, None]
     with pytest.raises(ValueError, match="shape must be one number for new rows, got 6 of them"):
         topics(GammaPrior(each, 1.0, True)).fit(data).transform(data)
-    with pytest.raises(ValueError, match="needs a prior that reports rates"):
+    with pytest.raises(ValueError, match="a prior that new rows have too"):
         topics(GammaPrior(1.0, each, False)).fit(data).transform(data)
 
 
@@ -313,8 +313,8 @@ def projected(observations, draws):
     """(D, K) mean theta of the rows, of prior shape 0.4."""
     return project_rows(
         observations,
-        *draws,
-        [GammaPrior(0.4, 1.0, True)] * len(draws[0]),
+        draws[0],
+        RowPrior(GammaPrior(0.4, 1.0, True), draws[1], None),
         [LAW] * len(draws[0]),
         [1.0] * len(draws[0]),
         1,

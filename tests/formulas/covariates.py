@@ -9,7 +9,7 @@ from scipy.special import gammaln
 
 from countveil.fit import BlockModel
 from countveil.models.priors import RegressionPrior
-from countveil.models.priors.expected_shares import expected_shares
+from countveil.models.priors.regression import expected_shares
 from tests.formulas.brute import formula, same
 from tests.joint import small_model
 
@@ -31,7 +31,7 @@ def entries_and_coefficients():
     shape, rate = PRIOR.gamma(HYPERS, 1.0)
     same(shape, A * np.exp(X @ G))
     same(shape / rate, A / B * np.exp(X @ BETA))
-    nothing = PRIOR.told(1.0, np.zeros((4, 2)), np.zeros((4, 2)))
+    nothing = PRIOR.given_counts(1.0, np.zeros((4, 2)), np.zeros((4, 2)))
     log_m = np.array([-0.4, 0.9])
     one, other = (
         PRIOR.place(np.vstack([u, b]), np.log(A), nothing).log_mass
@@ -68,7 +68,7 @@ def all_that_is_learned_given_counts():
         law = law + n[d, k] * log_x - e[d, k] * np.exp(log_x)
         brute[k] += special.logsumexp(law) + np.log(log_x[1] - log_x[0])
     same(printed, brute, 1e-6)
-    told, found = PRIOR.told(1.0, n, e), np.vstack([np.log(A / B), BETA])
+    told, found = PRIOR.given_counts(1.0, n, e), np.vstack([np.log(A / B), BETA])
     means = PRIOR.slopes(found)
     own = PRIOR.place_of_shapes(np.vstack([np.log(A), G]), told.of_shapes(means), told).log_mass
     own -= stats.norm.logpdf(np.log(A), np.log(0.1), 1.0) - stats.norm.logpdf(np.log(0.1), np.log(0.1), 1.0)
@@ -99,7 +99,10 @@ def all_that_is_learned_given_memberships():
     \theta_{ic} - r_{ic} \theta_{ic} \big] \end{aligned}
     """
     theta = np.random.default_rng(2).gamma(0.7, 1.0, (4, 2))
-    seen, nothing = PRIOR.seen(1.0, theta), PRIOR.told(1.0, np.zeros((4, 2)), np.zeros((4, 2)))
+    seen, nothing = (
+        PRIOR.given_entries(1.0, theta),
+        PRIOR.given_counts(1.0, np.zeros((4, 2)), np.zeros((4, 2))),
+    )
     printed, brute, own = [], [], []
     for log_m, beta, g in ((np.log(A / B), BETA, G), (np.log(A / B) + 0.7, -0.5 * BETA, 0.3 * G)):
         found, shapes, a = np.vstack([log_m, beta]), np.vstack([np.log(A), g]), A * np.exp(X @ g)

@@ -1,15 +1,16 @@
 """Checks of section 17: gamma chains over time."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 from numpy.polynomial import polynomial
 from scipy import integrate, special, stats
 from scipy.special import gammaln
 
-from countveil.kernels.dynamics import move_seasons
+from countveil.kernels.dynamics import move_seasons, pass_forwards
 from countveil.models.priors import DatedRowsPrior, DirichletPrior, gamma_chain
-from countveil.models.priors.dated_rows import Dated, log_mass_of_rows, packed
+from countveil.models.priors.dated_rows import OVER_TIME, Dated, log_mass_of_rows, packed
 from countveil.models.priors.gamma_chain import Unscaled
 from tests.dynamics import draw_chain
 from tests.formulas.brute import formula, same
@@ -27,12 +28,13 @@ def a_chain():
     rng, (m, g) = np.random.default_rng(1), (1.5, np.array([1.0, 2.0, 0.5]))
     prior = gamma_chain.GammaChainPrior(1.0, False)
     chain = draw_chain(prior, (3, 2), rng)._replace(transition=PI, sizes=NU, scale=m, volume=g)
-    hypers, nothing = gamma_chain.packed(chain), np.zeros((3, 2))
-    factor = type("Shape", (), {"shape": (3, 2)})
-    draws, value = [], X
+    same(gamma_chain.units(chain, np.ones(3)), (m * g)[:, None])
+    draws, value, nothing = [], X, np.zeros((3, 2))
     for _ in range(1200):  # without data, sweeps draw from the prior
-        value = prior.draw(factor, hypers, 1.0, value, nothing, nothing, rng)
-        draws.append(value / (m * g)[:, None])
+        given = gamma_chain.Unscaled(value, nothing, nothing)
+        tables, value = gamma_chain.draw_tables(chain, given, rng), np.empty((3, 2))
+        pass_forwards(tables.totals, tables.rate, PI, NU, gamma_chain.SOURCE, value, rng)
+        draws.append(value)
     theta = np.array(draws)
     shapes = np.concatenate(
         [np.broadcast_to(NU, (1200, 1, 2)), theta[:, :-1] @ PI.T + gamma_chain.SOURCE], axis=1
@@ -205,7 +207,8 @@ def expected_shares_of_rows_with_dates():
     brute = [[stats.beta(each, row.sum() - each).expect(lambda s: s) for each in row] for row in x]
     hypers = packed(Dated(np.ones(5), x, np.ones(2), 1.0))
     same(brute, printed, rtol=1e-8)
-    same(prior.shares(hypers[None, None], (2, 3))[0, 0], printed)
+    kept = prior.reported(SimpleNamespace(shape=(2, 3)), hypers[None, None])[OVER_TIME][1][0, 0]
+    same(kept / kept.sum(axis=1, keepdims=True), printed)
 
 
 PSI = np.array([[0.5, 1.5], [2.0, 0.8]])

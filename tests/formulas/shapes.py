@@ -20,7 +20,7 @@ PRIOR = stats.norm.logpdf(np.log(A), np.log(0.1), 1.0)
 
 def own(prior, value=X):
     """log-densities of the library."""
-    return prior.log_density(np.log(A), prior.evidence(FACTOR, 1.0, value))
+    return prior.log_density(np.log(A), prior.given_entries(FACTOR, 1.0, value))
 
 
 @formula("18.1")
@@ -32,7 +32,7 @@ def priors_of_shape_and_rates():
         same(a / stats.gamma(1, scale=a / S).mean(), S)
     no_entries = FACTOR._replace(shape=(0, 2))
     prior = LearnedShapePrior(None, 1.0)
-    found = prior.log_density(np.log(A), prior.evidence(no_entries, 1.0, np.empty((0, 2))))
+    found = prior.log_density(np.log(A), prior.given_entries(no_entries, 1.0, np.empty((0, 2))))
     same(np.diff(found), np.diff(PRIOR))
 
 
@@ -100,7 +100,7 @@ def shape_given_counts():
     same(np.diff(printed), np.diff(brute), 1e-5)
     prior = LearnedShapePrior(S, None)
     hypers = np.stack([np.full((1, 2), 0.7), 0.7 * c])
-    same(np.diff(prior.log_mass(np.log(A), prior.told(FACTOR, hypers, 1.0, n, e))), np.diff(printed))
+    same(np.diff(prior.log_mass(np.log(A), prior.given_counts(FACTOR, hypers, 1.0, n, e))), np.diff(printed))
 
 
 ADDED = np.array([[0.0, 0.7], [2.5, 0.0], [0.0, 1.2], [0.0, 0.0]])
@@ -134,7 +134,7 @@ def shape_given_entries_with_seeds():
             brute[i] += special.logsumexp(joint)
     printed += A * np.log(X).sum() - gammaln(A[:, None, None] + ADDED).sum(axis=(1, 2))
     same(np.diff(printed), np.diff(brute), 1e-6)
-    found = SEEDED.log_density(np.log(A), SEEDED.evidence(FACTOR, 1.0, X), X)
+    found = SEEDED.log_density(np.log(A), SEEDED.given_entries(FACTOR, 1.0, X), X)
     same(np.diff(found), np.diff(printed))
 
 
@@ -158,5 +158,5 @@ def shape_given_counts_with_seeds():
             brute[i] += special.logsumexp(log_law + n[at] * log_x - e[at] * x)
     same(np.diff(printed), np.diff(brute), 1e-5)
     hypers = np.stack([np.full((1, 2), 0.7), 0.7 * c])
-    told = SEEDED.usual.told(FACTOR, hypers, 1.0, n, e)
+    told = SEEDED.usual.given_counts(FACTOR, hypers, 1.0, n, e)
     same(np.diff(SEEDED.log_mass(np.log(A), told)), np.diff(printed))

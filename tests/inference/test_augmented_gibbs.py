@@ -114,7 +114,7 @@ def gamma_rate_too_large(state, *rest):
 
 
 def rates_drawn_for_one_entry_fewer(state, plan, model, *rest):
-    wrong = with_priors(model, lambda prior: OneEntryFewer(*prior))
+    wrong = with_priors(model, lambda prior: OneEntryFewer(**vars(prior)))
     return augmented_gibbs.step(state, plan, wrong, *rest)
 
 

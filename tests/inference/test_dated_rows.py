@@ -125,7 +125,7 @@ def test_true_values_rank_uniformly_among_posterior_draws():
 def quantities(state):
     """Those that do not depend on the order of components: expected shares of each date, and others."""
     dated = PRIOR.dated_of(state.hypers[0], (STEP.size, K))
-    shares = PRIOR.shares(state.hypers[0][None, None], (STEP.size, K))[0, 0]
+    shares = dated.x / dated.x.sum(axis=1, keepdims=True)
     rates = state.factors[0] @ state.factors[1].T
     return [*shares.max(axis=1), dated.x.sum(), dated.rate[1], rates.sum(), rates[1].sum()]
 

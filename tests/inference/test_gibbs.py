@@ -119,13 +119,13 @@ def test_a_step_with_learned_shapes_leaves_it_too(monkeypatch):
 
 @pytest.mark.long
 def test_the_joint_law_shows_shapes_drawn_without_exposures(monkeypatch):
-    right = LearnedShapePrior.told
+    right = LearnedShapePrior.given_counts
 
     def wrong(self, factor, hypers, scale, count, exposure):
         return right(self, factor, hypers, scale, count, np.zeros_like(exposure))
 
     moderate_shapes(monkeypatch)
-    monkeypatch.setattr(LearnedShapePrior, "told", wrong)
+    monkeypatch.setattr(LearnedShapePrior, "given_counts", wrong)
     z, most = joint_z(shaped_model(SIZE), MASK, restarts=50)
     assert np.abs(z).max() > most
 
@@ -133,7 +133,7 @@ def test_the_joint_law_shows_shapes_drawn_without_exposures(monkeypatch):
 @pytest.mark.long
 @pytest.mark.parametrize("algorithm", [gibbs, augmented_gibbs], ids=["gibbs", "augmented-gibbs"])
 def test_priors_that_draw_their_factor_themselves_leave_it_too(algorithm):
-    model = with_priors(small_model(SIZE, learned=True), lambda prior: DrawsItself(*prior))
+    model = with_priors(small_model(SIZE, learned=True), lambda prior: DrawsItself(**vars(prior)))
     assert model.row_factor == 0
     assert model.fused_factor is None
     z, most = joint_z(model, MASK, restarts=40, step=stepping(algorithm))
@@ -160,13 +160,13 @@ def stepping(algorithm):
 class ExposuresTooSmall(DrawsItself):
     """A fault to be found."""
 
-    def draw(self, factor, hypers, scale, value, count, exposure, rng):
+    def draw(self, factor, hypers, given, rng):
         """Gamma(shape + count, rate + 0.7 exposure)."""
-        return super().draw(factor, hypers, scale, value, count, 0.7 * exposure, rng)
+        return super().draw(factor, hypers, given._replace(exposures=0.7 * given.exposures), rng)
 
 
 def drawn_with_small_exposures(state, plan, model, *rest):
-    wrong = with_priors(model, lambda prior: ExposuresTooSmall(*prior))
+    wrong = with_priors(model, lambda prior: ExposuresTooSmall(**vars(prior)))
     return gibbs.step(state, plan, wrong, *rest)
 
 
@@ -196,7 +196,7 @@ def gamma_rate_too_large(state, *rest):
 
 
 def rates_drawn_for_one_entry_fewer(state, plan, model, *rest):
-    wrong = with_priors(model, lambda prior: OneEntryFewer(*prior))
+    wrong = with_priors(model, lambda prior: OneEntryFewer(**vars(prior)))
     return gibbs.step(state, plan, wrong, *rest)
 
 
@@ -312,7 +312,7 @@ def test_parameters_of_the_likelihood_are_updated_by_the_tally_of_each_sweep(fus
     monkeypatch.setattr(gibbs, "update_after_allocation", lambda *given: None)
     model = small_model(SIZE)._replace(likelihood=CountsSweeps())
     if not fused:
-        model = with_priors(model, lambda prior: DrawsItself(*prior))
+        model = with_priors(model, lambda prior: DrawsItself(**vars(prior)))
     observations, streams = ExactCounts(np.ones(SIZE, dtype=int)), Streams.of_chain(1, 0)
     state = gibbs.State(
         (np.ones((6, 2)), np.ones((5, 2))), model.initial_hypers(), 0, model.initial_parameters()

@@ -18,7 +18,7 @@ from countveil.laws.counts import LIKELIHOODS, POISSON
 from countveil.laws.counts.laws import law_of
 from countveil.laws.noise import NOISES, TWO_SIDED_GEOMETRIC
 from countveil.models.factorization import factorization
-from countveil.models.priors import PRIORS
+from countveil.models.priors import PRIORS, Conditional
 from countveil.privacy.mechanisms import MECHANISMS
 from countveil.report import write_report
 from tests.count_laws import laws_by_draws
@@ -254,7 +254,8 @@ def test_a_prior_draws_its_conditional(lognormal):
     prior, rng = LogNormalPrior(0.5, 0.8), np.random.default_rng(5)
     count, exposure, value = np.full(4000, 3.0), np.full(4000, 1.7), np.ones(4000)
     for _ in range(30):
-        value = prior.draw(None, None, 1.0, value, count, exposure, rng)
+        given = Conditional(1.0, value, count, exposure)
+        value, _ = prior.draw(None, None, given, rng)
     grid = np.linspace(-4.0, 4.0, 4001)
     density = np.exp(prior.log_density(grid, 3.0, 1.7))
     cdf = np.cumsum(density) / density.sum()

@@ -20,9 +20,9 @@ from countveil.fit.parameters import check_interval
 from countveil.fit.reading import as_calibrated
 from countveil.fit.rows import factor_with_covariates
 from countveil.inference.matching import places
-from countveil.inference.posterior import OVER_TIME, evenly
-from countveil.models.priors.expected_shares import expected_shares
-from countveil.models.priors.regression import entries
+from countveil.inference.posterior import evenly
+from countveil.models.priors.dated_rows import OVER_TIME
+from countveil.models.priors.regression import entries, expected_shares
 
 if TYPE_CHECKING:
     from countveil.fit.base import FactorizationEstimator

@@ -205,19 +205,13 @@ def check_prior(
     except (TypeError, ValueError):
         raise ValueError(f"priors must be pairs (shape, rate), got {given!r} for {name!r}") from None
     rates = None if rate is None else check_values(f"prior of {name!r}", rate, shape)
+    size = 1.0 if default.size is None else default.size
     if isinstance(prior_shape, str) and prior_shape == LEARNED:
-        return LearnedShapePrior(mean_of(default), None) if rates is None else LearnedShapePrior(None, rates)
+        return LearnedShapePrior(size, None) if rates is None else LearnedShapePrior(None, rates)
     values = check_values(f"prior of {name!r}", prior_shape, shape)
     if rates is None:
-        return GammaPrior(values, float(np.mean(values)) / mean_of(default), learned=True)
+        return GammaPrior(values, float(np.mean(values)) / size, learned=True)
     return GammaPrior(values, rates, learned=False)
-
-
-def mean_of(prior: GammaPrior | LearnedShapePrior) -> float:
-    """The mean of an entry by a typical prior whose rates are learned; 1 if they are not."""
-    if isinstance(prior, LearnedShapePrior):
-        return 1.0 if prior.mean is None else prior.mean
-    return float(prior.shape / prior.rate) if prior.learned else 1.0
 
 
 def check_values(name: str, value: Any, shape: tuple[int, ...]) -> float | np.ndarray:

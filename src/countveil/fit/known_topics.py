@@ -14,7 +14,7 @@ from countveil.fit.choosing import is_auto
 from countveil.fit.naming import check_name
 from countveil.inference.methods import check_seeds
 from countveil.models.factorization import Factorization
-from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior, SeededPrior
+from countveil.models.priors import Prior, SeededPrior
 
 IN_FILES = {"names", "words", "shares"}
 SMALLEST = 1e-150  # of a share, to have a logarithm
@@ -78,7 +78,7 @@ def of_their_size(model: Any, priors: dict[str, Any], rows: str, mean_row: float
     """Priors by name, where entries of the rows' factor are counts of words, since topics sum to one."""
     if model._known_shares is None:
         return priors
-    return {**priors, rows: of_mean(priors[rows], mean_row / model._known_shares.shape[1])}
+    return {**priors, rows: priors[rows].of_size(mean_row / model._known_shares.shape[1])}
 
 
 def with_known(model: Any, found: Factorization, words: str) -> Factorization:
@@ -166,13 +166,6 @@ def shares_over(table: pd.DataFrame, words: Sequence[str]) -> np.ndarray:
         k = int(np.flatnonzero(total <= 0.0)[0])
         raise ValueError(f"every topic must have a word of the data, got none in topic {k}")
     return np.maximum(found / total, SMALLEST)
-
-
-def of_mean(prior: GammaPrior | LearnedShapePrior, mean: float) -> GammaPrior | LearnedShapePrior:
-    """A typical prior around this mean; as it is where its rate is known."""
-    if isinstance(prior, LearnedShapePrior):
-        return prior if prior.mean is None else prior._replace(mean=mean)
-    return prior._replace(rate=float(prior.shape) / mean) if prior.learned else prior
 
 
 WEIGHT = (

@@ -1,7 +1,7 @@
 """Rows that come later: ``transform`` and ``partial_fit``, for models whose rows have a factor of their own."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import xarray as xr
@@ -25,7 +25,7 @@ from countveil.laws.counts.laws import in_block
 from countveil.laws.counts.protocol import in_counts
 from countveil.models.factorization import Factor
 from countveil.models.layout import latent_groups
-from countveil.models.priors import LearnedShapePrior, RowPrior
+from countveil.models.priors import Prior
 
 if TYPE_CHECKING:
     from countveil.fit.base import FactorizationEstimator, Given
@@ -61,7 +61,7 @@ def transform(fit: Any, X: Any) -> np.ndarray:
         raise ValueError(f"X must have {its} for transform, as the data of the fit, got another")
     check_columns(fit, observations)
     factor = model.factors[model.row_factor]
-    rates, priors = row_priors(unweighted(tree), factor)
+    prior = row_prior(unweighted(tree), factor)
     every = draws_alike(fit)
     chosen = [every[i] for i in np.unique(np.linspace(0, len(every) - 1, MOST_DRAWS).astype(int))]
     wanted = {s for s, _ in chosen}
@@ -73,15 +73,13 @@ def transform(fit: Any, X: Any) -> np.ndarray:
         growth(in_counts(model.likelihood, np.ones((1, 1)), each, own)[1], each)
         for each, own in zip(phi, parameters, strict=True)
     ]
-    own_rates = np.stack([rates[s] if rates.shape[1] == 1 else rates[s, order] for s, order in chosen])
     threads = fit._n_threads(observations)
     with (
         one_blas_thread(),
         opened(fit.engine, None, threads) as given,
         engine_or_threads(given, threads) as engine,
     ):
-        own_priors = [priors[s] for s, _ in chosen]
-        return project_rows(observations, phi, own_rates, own_priors, laws, sizes, fit.seed_, engine)
+        return project_rows(observations, phi, prior.of_draws(chosen), laws, sizes, fit.seed_, engine)
 
 
 def check_columns(fit: "FactorizationEstimator", observations: Observations) -> None:
@@ -132,23 +130,41 @@ def draws_alike(fit: "FactorizationEstimator") -> list[tuple[int, np.ndarray]]:
     ]
 
 
-def row_priors(tree: xr.DataTree, factor: Factor) -> tuple[np.ndarray, list[RowPrior]]:
-    """(rates (C S, K), the prior of new rows) of every draw, chain after chain.
+class RowPrior(NamedTuple):
+    """The prior of new rows in several draws."""
+
+    prior: Prior
+    rates: np.ndarray  # (S, K) or (S, 1)
+    shapes: np.ndarray | None  # (S,) if the shape is learned
+
+    def gamma(self, s: int, scale: Any) -> tuple[Any, Any]:
+        """(shape, rate) of the entries of new rows in one of the draws."""
+        shape = None if self.shapes is None else float(self.shapes[s])
+        return self.prior.gamma_of_new_rows(self.rates[s], shape, scale)
+
+    def of_draws(self, chosen: Sequence[tuple[int, np.ndarray]]) -> "RowPrior":
+        """Some of the draws, each with its components in the given order."""
+        kept = [s for s, _ in chosen]
+        rates = self.rates[kept]
+        if rates.shape[1] > 1:
+            rates = np.stack([own[order] for own, (_, order) in zip(rates, chosen, strict=True)])
+        return RowPrior(self.prior, rates, None if self.shapes is None else self.shapes[kept])
+
+
+def row_prior(tree: xr.DataTree, factor: Factor) -> RowPrior:
+    """The prior of new rows in every draw, chain after chain.
 
     Raises:
-        ValueError: the prior does not say what new rows are.
+        ValueError: the prior has no law of new rows.
     """
     prior, draws = factor.prior, tree["posterior"]
-    if not isinstance(prior, RowPrior | LearnedShapePrior) or f"{factor.name}_rate" not in draws:
+    if not prior.new_rows or f"{factor.name}_rate" not in draws:
         raise ValueError(
-            "transform needs a prior that reports rates and has the methods of RowPrior, got one of kind "
-            f"{prior.kind!r} for {factor.name!r}"
+            f"transform needs a prior that new rows have too, got one of kind {prior.kind!r} for {factor.name!r}"
         )
     rates = draws[f"{factor.name}_rate"].to_numpy()
-    rates = rates.reshape(rates.shape[0] * rates.shape[1], -1)
-    if isinstance(prior, LearnedShapePrior):
-        return rates, [prior.at(shape) for shape in draws[f"{factor.name}_shape"].to_numpy().flat]
-    return rates, [prior] * len(rates)
+    shapes = draws[f"{factor.name}_shape"].to_numpy().ravel() if prior.learns_shape else None
+    return RowPrior(prior, rates.reshape(rates.shape[0] * rates.shape[1], -1), shapes)
 
 
 def growth(scaled: np.ndarray, phi: np.ndarray) -> np.ndarray:
@@ -231,16 +247,15 @@ PROJECTION_CHAIN = 2**31
 def project_rows(
     observations: Observations,
     phi_draws: list[np.ndarray],
-    rate_draws: np.ndarray,
-    priors: Sequence[RowPrior],
+    prior: RowPrior,
     laws: Sequence[tuple[Any, ...]],
     sizes: Sequence[Any],
     seed: int,
     engine: Engine,
 ) -> np.ndarray:
-    """Posterior mean (D, K) of new rows' theta, averaged over draws of phi (V, K) and of the prior's rates (S, K).
+    """Posterior mean (D, K) of new rows' theta, averaged over draws of phi (V, K) and of the prior.
 
-    ``priors`` has the prior in each draw, ``laws`` the law of reports, ``sizes`` what theta is multiplied by. For each
+    ``laws`` has the law of reports in each draw, ``sizes`` what theta is multiplied by. For each
     of up to 100 evenly spread draws, the rows' own Gibbs chain continues for ten sweeps given phi, and the last five
     are averaged. A row's result does not depend on the rows after it.
     """
@@ -248,12 +263,12 @@ def project_rows(
     streams = Streams.of_chain(seed, PROJECTION_CHAIN)
     blocks = row_blocks(observations.shape[0], MAX_ROWS_PER_BLOCK)
     scale = observations.prior_scale_d[:, None]
-    shape, rate = priors[chosen[0]].gamma_of_new_rows(rate_draws[chosen[0]], 1.0)
+    shape, rate = prior.gamma(chosen[0], 1.0)
     theta = filled((observations.shape[0], phi_draws[0].shape[1]), shape / rate) / scale
     total = np.zeros_like(theta)
     for turn, s in enumerate(chosen):
         phi = np.ascontiguousarray(np.maximum(phi_draws[s], SMALLEST, dtype=np.float64))
-        shape, rate = (filled(theta.shape, x) for x in priors[s].gamma_of_new_rows(rate_draws[s], scale))
+        shape, rate = (filled(theta.shape, x) for x in prior.gamma(s, scale))
         shared = (laws[s], phi, phi.sum(axis=0), streams, turn * SWEEPS_PER_DRAW)
         (theta, mean), _ = engine.over_rows(project_block, observations, shared, (theta, shape, rate), blocks)
         total += mean * sizes[s]

@@ -1,6 +1,7 @@
 """Covariates and dates of a model's rows: taken by ``fit``, kept in files, and part of the prior of the rows."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,17 +13,16 @@ from countveil.data.dates import MOST_STEPS, Dates, read_dates
 from countveil.data.reports import in_rows_of
 from countveil.fit.choosing import is_auto
 from countveil.inference.methods import check_covariates, check_dates
-from countveil.inference.posterior import STEPS
 from countveil.models.factorization import Factorization
 from countveil.models.priors import (
     LEARNED,
     USUAL_SHAPE,
     DatedRowsPrior,
     DirichletPrior,
-    LearnedShapePrior,
     Prior,
     RegressionPrior,
 )
+from countveil.models.priors.dated_rows import STEPS
 
 GROUP, FACT = "covariates", "covariates"  # of the tree, and of its attributes
 
@@ -92,12 +92,8 @@ def with_covariates(model: Any, priors: dict[str, Any], rows: str) -> dict[str, 
     if model.covariates_ is None:
         return priors
     usual = priors[rows]
-    if isinstance(usual, LearnedShapePrior):
-        assert usual.mean is not None
-        mean, shape = usual.mean, None
-    else:
-        mean, shape = float(usual.shape / usual.rate), float(usual.shape)
-    return {**priors, rows: RegressionPrior(mean, shape, model.covariates_.design)}
+    shape = None if usual.learns_shape else float(usual.shape)
+    return {**priors, rows: RegressionPrior(usual.size, shape, model.covariates_.design)}
 
 
 def keep_covariates(model: Any, tree: xr.DataTree) -> None:
@@ -142,15 +138,14 @@ def restore_covariates(model: Any, tree: xr.DataTree, found: Factorization) -> F
     design = model.covariates_.design
     if not np.allclose(checksums(design), facts["checksums"], rtol=1e-6, atol=1e-6 * len(design)):
         raise ValueError("must hold the covariates that its model was fitted with, got others")
-    prior = prior._replace(design=design)
     factors = list(found.factors)
-    factors[row] = factors[row]._replace(prior=prior)
+    factors[row] = factors[row]._replace(prior=replace(prior, design=design))
     return found._replace(factors=tuple(factors))
 
 
 def factor_with_covariates(model: Factorization) -> int | None:
     """The number of the free factor whose rows have covariates, or None."""
-    return next((f for f in model.free if isinstance(model.factors[f].prior, RegressionPrior)), None)
+    return next((f for f in model.free if model.factors[f].prior.needs == "covariates"), None)
 
 
 def plain(column: pd.Series) -> np.ndarray:
@@ -194,9 +189,10 @@ def restore_dates(model: Any, tree: xr.DataTree, found: Factorization) -> Factor
     """The model with the dates of its rows, from what a file holds; raises ValueError."""
     model.dates_, row = None, found.row_factor
     prior: Any = None if row is None else found.factors[row].prior
-    if isinstance(prior, DatedRowsPrior) != (DATES in tree.children):
+    dated = isinstance(prior, DatedRowsPrior)
+    if dated != (DATES in tree.children):
         raise ValueError("must hold dates of rows if its prior has a chain over them, and only then")
-    if row is None or not isinstance(prior, DatedRowsPrior):
+    if row is None or not dated:
         return found
     if not model._takes_dates:
         raise ValueError(f"must hold no dates of rows, being a fit of {type(model).__name__}")
@@ -211,7 +207,7 @@ def restore_dates(model: Any, tree: xr.DataTree, found: Factorization) -> Factor
     whole = names.dtype.kind in "iu"
     model.dates_ = Dates(tuple(int(each) if whole else str(each) for each in names), step.astype(np.int64))
     factors = list(found.factors)
-    factors[row] = factors[row]._replace(prior=prior._replace(step=model.dates_.step))
+    factors[row] = factors[row]._replace(prior=replace(prior, step=model.dates_.step))
     return found._replace(factors=tuple(factors))
 
 

@@ -129,7 +129,7 @@ class Method(BaseEstimator):
             their own.
         self_loops: whether it accepts cells that use the same entry of a shared factor twice.
         any_prior: whether it accepts any prior; if not, entries must be independent gammas, and the prior a
-            ``VariationalPrior``.
+            ``Prior.variational``.
         learned_shapes: whether it learns the shapes of priors.
         covariates: whether it treats priors that depend on covariates or dates of the rows.
         seeds: whether it treats topics with seeded words.

@@ -33,7 +33,6 @@ from countveil.inference.streams import START, Streams
 from countveil.kernels.gamma import SMALLEST
 from countveil.laws.counts.protocol import Parameters
 from countveil.models.factorization import Factorization
-from countveil.models.priors import VariationalPrior
 
 EXPECTATIONS = ("geometric", "arithmetic")
 
@@ -96,7 +95,7 @@ def step(
     new, objective = update(state, split_by, means, plan, model, engine)
     scales = offset_scales(model, plan.data)
     for f in model.free:
-        prior = priors_of(model)[f]
+        prior = model.factors[f].prior
         prior_part = prior.bound if expectation == "geometric" else prior.penalty
         objective += prior_part(model.factors[f], state.shapes[f], state.rates[f], state.hypers[f], scales[f])
     return new, Info(objective)
@@ -145,7 +144,7 @@ def geometric_means(shapes: Arrays, rates: Arrays, model: Factorization) -> Arra
 
 def initial_hypers(model: Factorization) -> Arrays:
     """Initial shape and rate of Q of each prior's hyperparameters."""
-    return tuple(prior.start_q(factor) for prior, factor in zip(priors_of(model), model.factors, strict=True))
+    return tuple(factor.prior.start_q(factor) for factor in model.factors)
 
 
 def update_hypers(
@@ -155,14 +154,8 @@ def update_hypers(
     found = list(hypers)
     scales = offset_scales(model, observations)
     for f in model.free:
-        found[f] = priors_of(model)[f].update_q(model.factors[f], hypers[f], scales[f], means[f])
+        found[f] = model.factors[f].prior.update_q(model.factors[f], hypers[f], scales[f], means[f])
     return tuple(found)
-
-
-def priors_of(model: Factorization) -> list[VariationalPrior]:
-    """The priors of all factors; all give gamma Qs, since ``methods`` refuses any other."""
-    priors: list[Any] = [factor.prior for factor in model.factors]
-    return priors
 
 
 @declared

@@ -35,7 +35,6 @@ from countveil.laws.counts.protocol import Likelihood, Parameters, Unseen, rates
 from countveil.laws.counts.slices import draw_by_steps, draw_on_slices
 from countveil.models.contraction import Side
 from countveil.models.factorization import Factorization
-from countveil.models.priors import learns_size
 
 SWEEPS_PER_MOVE = 4, 10  # for few stored cells and for many
 CELLS_PER_SWEEP = 4096  # stored cells that add a sweep between moves
@@ -289,7 +288,7 @@ def sized(model: Factorization, hypers: Sequence[np.ndarray]) -> int | None:
     """A free factor whose size its prior learns; None without one."""
     for f in model.free:
         factor = model.factors[f]
-        known = not learns_size(factor.prior) or factor.prior.resized(factor, hypers[f], 1.0) is None
+        known = factor.prior.resized(factor, hypers[f], 1.0) is None
         if f != model.shared and not known:
             return f
     return None

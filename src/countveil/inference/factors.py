@@ -23,7 +23,7 @@ from countveil.kernels.tiles import is_dense
 from countveil.laws.counts.laws import exposed, in_block
 from countveil.models.contraction import Side, Step, transposed
 from countveil.models.factorization import Factor, Factorization
-from countveil.models.priors import draws_jointly, is_collapsed
+from countveil.models.priors import Conditional
 
 ENTRIES_PER_BLOCK = 1 << 16
 NO_DRAWS = np.random.Generator(np.random.Philox(0))
@@ -246,19 +246,15 @@ class DrawRule:
     def factor(self, f: int, value: np.ndarray, count: np.ndarray, exposure: np.ndarray) -> np.ndarray:
         """A draw; independent gammas are drawn in blocks, each with a stream of its own."""
         factor = self.model.factors[f]
+        given = Conditional(self.scales[f], value, count, exposure)
         if not factor.prior.independent:
             rng = self.streams.generator(self.sweep, COLUMNS, f << 32)
-            exposure = np.maximum(exposure, 0.0)
-            all_given = factor, self.hypers[f], self.scales[f], value, count, exposure, rng
-            if draws_jointly(factor.prior):
-                drawn, self.hypers[f] = factor.prior.draw_with_hypers(*all_given)
-            else:
-                drawn = factor.prior.draw(*all_given)
+            given = given._replace(exposures=np.maximum(exposure, 0.0))
+            drawn, self.hypers[f] = factor.prior.draw(factor, self.hypers[f], given, rng)
             return np.maximum(drawn, SMALLEST)
-        if is_collapsed(factor.prior):
+        if factor.prior.collapsed:
             rng = self.streams.generator(self.sweep, HYPERS, f + 1)
-            given = factor, self.hypers[f], self.scales[f], count, exposure
-            self.hypers[f] = factor.prior.draw_hypers_given_counts(*given, rng)
+            self.hypers[f] = factor.prior.draw_hypers_given_counts(factor, self.hypers[f], given, rng)
         shape, rate = self.gamma(f)
         flat = [x.ravel() for x in (count, exposure, shape, rate)]
         draw = np.empty(count.size)

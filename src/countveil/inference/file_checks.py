@@ -8,25 +8,13 @@ import xarray as xr
 from countveil.inference import matching, tuning
 from countveil.inference.kept import check_kept
 from countveil.inference.methods import METHODS
-from countveil.inference.posterior import EXPOSURE, OVER_TIME, STEPS, noise_of
+from countveil.inference.posterior import EXPOSURE, noise_of
 from countveil.inference.row_gammas import KEPT, check_stored, summarised
 from countveil.inference.svi import GROUP, PARTS
-from countveil.models.factorization import Factorization
+from countveil.models.factorization import Axes, Factor, Factorization
 from countveil.models.layout import Layout
-from countveil.models.priors import (
-    DatedRowsPrior,
-    DirichletPrior,
-    GammaChainPrior,
-    GammaPrior,
-    LearnedShapePrior,
-    Prior,
-    RegressionPrior,
-    ReportingPrior,
-    SeededPrior,
-    learns_shape,
-)
-from countveil.models.priors.learned_shape import BOUNDS
-from countveil.models.priors.regression import LARGEST
+from countveil.models.priors import Prior
+from countveil.models.priors.prior import same
 
 SUM_TOLERANCE = 1e-6
 MOST_COUNTED = 2**31 - 1  # sweeps, components or starts
@@ -55,58 +43,11 @@ def check_model(model: Factorization, wanted: Factorization) -> None:
 
 
 def check_prior(name: str, prior: Prior, wanted: Prior) -> None:
-    """Refuse a prior of another kind, or of gammas with other parameters; a learned rate depends on the data."""
+    """Refuse a prior of another kind, or with other parameters."""
     rule = f"must have the prior of {name} that its parameters give"
     if prior.kind != wanted.kind:
         raise ValueError(f"{rule}, of kind {wanted.kind}, got {prior.kind}")
-    if isinstance(prior, SeededPrior) and isinstance(wanted, SeededPrior):
-        if not same(prior.added, wanted.added):
-            raise ValueError(f"{rule}, got other seeds")
-        check_prior(name, prior.usual, wanted.usual)
-    if isinstance(prior, LearnedShapePrior) and isinstance(wanted, LearnedShapePrior):
-        if (prior.mean is None) != (wanted.mean is None) or not same(prior.rate, wanted.rate):
-            raise ValueError(f"{rule}, got another rate, or one that is learned where theirs is not")
-        if prior.mean is not None and not 0.0 < prior.mean < np.inf:
-            raise ValueError(f"{rule}, with a positive mean, got {prior.mean}")
-    if isinstance(prior, DirichletPrior) and prior != wanted:
-        raise ValueError(f"{rule}, got another concentration")
-    if isinstance(prior, GammaChainPrior):
-        check_chain(rule, prior, wanted)
-    if isinstance(prior, DatedRowsPrior) and isinstance(wanted, DatedRowsPrior):
-        known = prior.mean == wanted.mean and prior.n_steps == wanted.n_steps
-        if not known or not 0.0 < prior.size < np.inf:
-            raise ValueError(f"{rule}, got another mean, size or number of steps")
-    if isinstance(prior, RegressionPrior) and isinstance(wanted, RegressionPrior):
-        known = prior.shape == wanted.shape and prior.spread == wanted.spread
-        if not known or not 0.0 < prior.mean < np.inf:
-            raise ValueError(f"{rule}, got another shape, spread or mean")
-    if not isinstance(prior, GammaPrior) or not isinstance(wanted, GammaPrior):
-        return
-    if prior.learned != wanted.learned or not same(prior.shape, wanted.shape):
-        raise ValueError(f"{rule}, got another shape, or a rate that is learned where theirs is not")
-    rate = np.asarray(prior.rate, dtype=float)
-    if not ((rate > 0) & (rate < np.inf)).all():
-        raise ValueError(f"{rule}, with a positive rate, got {rate.flat[0]}")
-    if not prior.learned and not same(prior.rate, wanted.rate):
-        raise ValueError(f"{rule}, got another rate")
-
-
-def check_chain(rule: str, prior: GammaChainPrior, wanted: Prior) -> None:
-    """Refuse a chain with a mean that is no positive number, or that is steady where the wanted one is not."""
-    assert isinstance(wanted, GammaChainPrior)
-    if prior.steady is not wanted.steady:
-        raise ValueError(f"{rule}, with steady={wanted.steady}, got another")
-    if prior.season != wanted.season:
-        raise ValueError(f"{rule}, with season={wanted.season}, got {prior.season!r:.40}")
-    if not 0.0 < prior.mean < np.inf:
-        raise ValueError(f"{rule}, with a positive mean, got {prior.mean}")
-
-
-def same(one: Any, other: Any) -> bool:
-    """Whether two numbers or arrays are equal, or both are None."""
-    if one is None or other is None:
-        return one is other
-    return np.array_equal(np.asarray(one, dtype=float), np.asarray(other, dtype=float))
+    prior.check_file(rule, wanted)
 
 
 def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
@@ -137,11 +78,6 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
         check_array(draws, layout.dims[axis], {layout.dims[axis]: sizes[axis]})
     check_parameters(draws, model, layout, lead)
     check_reported(draws, model, layout, lead)
-    for name in learned_shapes(model):
-        check_array(draws, f"{name}_shape", lead)
-        check_shapes(f"{name}_shape", draws[f"{name}_shape"].to_numpy())
-    check_regressions(draws, model, layout, lead)
-    check_dated(draws, model, layout, lead)
     check_array(tree["sample_stats"], "total_rate", lead)
     check_level(tree, model)
     check_exposure(tree, model, layout)
@@ -156,72 +92,33 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
         check_array(tree["sample_stats"], "log_likelihood", lead)
 
 
-def check_shapes(name: str, values: np.ndarray) -> None:
-    """Refuse learned shapes that no chain draws: new rows would take their draws from them."""
-    low, high = np.exp(BOUNDS)
-    if not ((0.99 * low <= values) & (values <= 1.01 * high)).all():
-        raise ValueError(f"must have shapes between {low:g} and {high:g} at {name}, got another")
-
-
-def check_regressions(draws: Any, model: Factorization, layout: Layout, lead: dict[str, int]) -> None:
-    """Refuse shapes, rates and coefficients of covariates that are missing, or that no chain draws."""
-    sizes = model.rows.sizes | model.columns.sizes
-    for factor in regressions(model):
-        latent = {layout.dims[a]: sizes[a] for a in factor.axes if a in model.spec.latent}
-        for end in ("_shape", "_rate"):
-            check_array(draws, f"{factor.name}{end}", lead | latent)
-        check_shapes(f"{factor.name}_shape", draws[f"{factor.name}_shape"].to_numpy())
-        terms = {"term": factor.prior.design.shape[1]}
-        for name in (f"{factor.name}_effect", f"{factor.name}_shape_effect"):
-            check_array(draws, name, lead | terms | latent)
-            if not (np.abs(draws[name].to_numpy()) <= LARGEST).all():
-                raise ValueError(f"must hold coefficients of at most {LARGEST} at {name}, got another")
-
-
-def regressions(model: Factorization) -> list[Any]:
-    """The factors whose priors have covariates."""
-    return [model.factors[f] for f in model.free if isinstance(model.factors[f].prior, RegressionPrior)]
-
-
-def check_dated(draws: Any, model: Factorization, layout: Layout, lead: dict[str, int]) -> None:
-    """Refuse chains over the dates of rows that are missing, or of numbers that no chain has."""
-    for factor in dated(model):
-        sizes = {STEPS: factor.prior.n_steps, layout.dims[model.spec.latent]: factor.shape[1]}
-        name = f"{factor.name}{OVER_TIME}"
-        check_array(draws, name, lead | sizes)
-        values = draws[name].to_numpy()
-        if not ((values > 0.0) & (values < np.inf)).all():
-            raise ValueError(f"must hold positive numbers at {name}, got another")
-
-
-def dated(model: Factorization) -> list[Any]:
-    """The factors whose rows have dates."""
-    return [model.factors[f] for f in model.free if isinstance(model.factors[f].prior, DatedRowsPrior)]
-
-
 def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
     """Refuse groups and arrays that no fit of the model has."""
     names = [factor.name for factor in model.factors]
-    shapes = [f"{name}_shape" for name in learned_shapes(model)]
-    shapes += [name for f in model.free for name in reported_axes(model, f)]
+    reported = reported_axes(model)
+    own_dims = {a for _, axes in reported.values() for a in axes if a not in layout.dims}
     dims = {*layout.dims.values(), *layout.aliases.values()}
     lead = {"chain", "draw"}
-    for factor in regressions(model):
-        shapes += [f"{factor.name}{end}" for end in ("_shape", "_effect", "_shape_effect")] + ["term"]
-    shapes += [each for factor in dated(model) for each in (f"{factor.name}{OVER_TIME}", STEPS)]
     wanted = {
-        "posterior": {*names, *(f"{name}_rate" for name in names), *shapes, *model.likelihood.parameter_axes}
+        "posterior": {
+            *names,
+            *(f"{name}_rate" for name in names),
+            *reported,
+            *model.likelihood.parameter_axes,
+        }
+        | own_dims
         | lead
         | dims,
         "sample_stats": {"total_rate", "log_likelihood"} | lead,
         "constant_data": {noise_of(tree)[0].level, EXPOSURE} | dims,
         "optimisation": {"objective", *(f"{name}_mean" for name in names)} | dims,
     }
-    if regressions(model):
+    needs = {model.factors[f].prior.needs for f in model.free}
+    if "covariates" in needs:
         wanted["covariates"] = set(
             map(str, tree["covariates"].variables)
         )  # which the formula is checked with
-    if dated(model):
+    if "dates" in needs:
         wanted["dates"] = {"step"} | dims
     if METHODS[tree.attrs["method"]].samples:
         wanted[matching.GROUP] = {"weight", "chain"}
@@ -242,41 +139,25 @@ def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None
             raise ValueError(f"must hold the arrays of its model alone, got {more[0]!r:.40} in {path!r}")
 
 
-def learned_shapes(model: Factorization) -> list[str]:
-    """Names of the factors whose priors learn a shape."""
-    free = (model.factors[f] for f in model.free)
-    return [
-        factor.name
-        for factor in free
-        if learns_shape(factor.prior)
-        or (isinstance(factor.prior, DirichletPrior) and factor.prior.concentration is None)
-    ]
-
-
-def reported_axes(model: Factorization, f: int) -> dict[str, str]:
-    """Hyperparameters that the prior of a factor reports, with their axes."""
-    factor = model.factors[f]
-    if not isinstance(factor.prior, ReportingPrior):
-        return {}
-    start = factor.prior.start(factor)[None, None]
-    found = factor.prior.reported(factor, start)
-    return {name: "".join(factor.axes[i] for i in axes) for name, (axes, _) in found.items()}
+def reported_axes(model: Factorization) -> dict[str, tuple[Factor, Axes]]:
+    """What priors report: by name, the factor and the axes."""
+    return {
+        name: (factor, axes)
+        for factor in (model.factors[f] for f in model.free)
+        for name, (axes, _) in factor.reported(factor.prior.start(factor)[None, None]).items()
+    }
 
 
 def check_reported(draws: Any, model: Factorization, layout: Layout, lead: dict[str, int]) -> None:
-    """Refuse hyperparameters over other axes, that are no positive numbers, or whose transitions do not sum to one."""
+    """Refuse what priors report over other axes, or of values that no chain draws."""
     sizes = model.rows.sizes | model.columns.sizes
-    for f in model.free:
-        for name, axes in reported_axes(model, f).items():
-            dims = layout.dims_reported(axes)
-            check_array(draws, name, lead | {dim: sizes[a] for dim, a in zip(dims, axes, strict=True)})
-            values = draws[name].to_numpy()
-            if not ((values >= 0.0) & (values < np.inf)).all():
-                raise ValueError(f"must hold {name} of finite numbers from 0 on, got another")
-            if len(set(axes)) < len(axes) and np.abs(values.sum(axis=2) - 1.0).max() > SUM_TOLERANCE:
-                raise ValueError(f"must hold {name} with columns that sum to one, got others")
-            if not axes and not (values > 0.0).all():
-                raise ValueError(f"must hold positive {name}, got another")
+    for name, (factor, axes) in reported_axes(model).items():
+        start = factor.reported(factor.prior.start(factor)[None, None])[name][1]
+        own = dict(zip(axes, start.shape[2:], strict=True))
+        dims = layout.dims_reported(axes)
+        wanted = {dim: sizes.get(a, own[a]) for dim, a in zip(dims, axes, strict=True)}
+        check_array(draws, name, lead | wanted)
+        factor.prior.check_reported(name, draws[name].to_numpy())
 
 
 def check_weights(tree: xr.DataTree) -> None:

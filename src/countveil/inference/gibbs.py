@@ -43,7 +43,6 @@ from countveil.laws.counts.laws import counts_of, in_block
 from countveil.laws.counts.protocol import Parameters
 from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 from countveil.models.factorization import Factorization
-from countveil.models.priors import is_collapsed
 
 
 class State(NamedTuple):
@@ -118,7 +117,7 @@ def step(
         factors[row] = model.as_row_factor(drawn.rows)
         counts = sampled_counts(model.columns, values, drawn.counts, splits)
         update_side(model, model.columns, factors, counts, drawn.exposures, rule)
-        if is_collapsed(model.factors[row].prior):
+        if model.factors[row].prior.collapsed:
             redraw_rows(plan, model, law, factors, drawn.row_counts, rule)
     else:
         row_values = model.rows.forward(factors)

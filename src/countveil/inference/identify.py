@@ -3,23 +3,20 @@
 Neither changes the rates of cells. Normalised components sum to one over their observed axes.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from countveil.common.fit_files import LEAST_RATE
 from countveil.evaluation.topics import align_draws
 from countveil.inference.draws import Draws
-from countveil.models.factorization import Factorization
+from countveil.models.factorization import Axes, Factorization
 from countveil.models.layout import absorber, latent_groups, n_anchored, normalised, pinned
-from countveil.models.priors import DatedRowsPrior, RegressionPrior, ReportingPrior
 
 SMALLEST = np.finfo(np.float32).tiny
 
 
 def identify(
     draws: Draws, model: Factorization, matched: bool = False
-) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], dict[str, tuple[str, np.ndarray]]]:
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], dict[str, tuple[Axes, np.ndarray]]]:
     """(factors, prior rates, other hyperparameters with their axes) by name, each (C, S, ...).
 
     The rates belong to the rescaled factors, where there are any.
@@ -41,7 +38,7 @@ def identify(
     for group in set(latent_groups(model).values()):
         order = order_of(model, factors, group, matched)
         if order is not None:
-            reorder(model, factors, rates, draws.hypers, group, order)
+            reorder(model, factors, rates, group, order)
             reorder_reported(model, reported, group, order)
     names = model.spec.names
     return (
@@ -55,19 +52,17 @@ def identify(
     )
 
 
-def reported_draws(draws: Draws, model: Factorization) -> dict[str, tuple[str, np.ndarray]]:
-    """Hyperparameters that priors report: by name, axes and a copy of their draws (C, S, ...)."""
-    found = {}
-    for f in model.free:
-        factor = model.factors[f]
-        if isinstance(factor.prior, ReportingPrior):
-            for name, (axes, values) in factor.prior.reported(factor, draws.hypers[f]).items():
-                found[name] = "".join(factor.axes[i] for i in axes), np.array(values)
-    return found
+def reported_draws(draws: Draws, model: Factorization) -> dict[str, tuple[Axes, np.ndarray]]:
+    """What priors report: by name, axes and a copy of their draws (C, S, ...)."""
+    return {
+        name: (axes, np.array(values))
+        for f in model.free
+        for name, (axes, values) in model.factors[f].reported(draws.hypers[f]).items()
+    }
 
 
 def reorder_reported(
-    model: Factorization, reported: dict[str, tuple[str, np.ndarray]], group: str, order: np.ndarray
+    model: Factorization, reported: dict[str, tuple[Axes, np.ndarray]], group: str, order: np.ndarray
 ) -> None:
     """Put all axes of a group into the given order, in place."""
     groups = latent_groups(model)
@@ -175,21 +170,16 @@ def reorder(
     model: Factorization,
     factors: list[np.ndarray],
     rates: list[np.ndarray | None],
-    hypers: Sequence[np.ndarray],
     group: str,
     order: np.ndarray,
 ) -> None:
-    """Put all axes of a group into the given order, in place in the lists; also coefficients and chains over dates."""
+    """Put all axes of a group into the given order, in place in the lists."""
     groups = latent_groups(model)
     for f, factor in enumerate(model.factors):
         latent = [a for a in factor.axes if a in groups]
         for i, a in enumerate(factor.axes):
             if groups.get(a) == group:
                 take(factors[f], order, 2 + i)
-        if isinstance(factor.prior, RegressionPrior) and groups.get(latent[0]) == group:
-            take(hypers[f], order, 3 + factor.axes.index(latent[0]))
-        if isinstance(factor.prior, DatedRowsPrior) and groups.get(latent[0]) == group:
-            take(factor.prior.over_steps(hypers[f], factor.shape), order, 3)
         rate = rates[f]
         if rate is not None and rate.ndim == 2 + len(latent):
             for i, a in enumerate(latent):

@@ -1,6 +1,6 @@
 """All methods by name: an algorithm is a module with a class of ``Method``, and a line in this table."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -19,14 +19,7 @@ from countveil.inference.svi import SVI
 from countveil.laws.counts import Likelihood
 from countveil.laws.noise import Noise
 from countveil.models.factorization import Factorization
-from countveil.models.priors import (
-    LEARNED,
-    DatedRowsPrior,
-    RegressionPrior,
-    SeededPrior,
-    VariationalPrior,
-    learns_shape,
-)
+from countveil.models.priors import LEARNED
 
 METHODS: dict[str, type[Method]] = {
     method.name: method for method in (Gibbs, AugmentedGibbs, CAVI, BesselCAVI, SVI, EM)
@@ -150,15 +143,11 @@ def check_model(method: Method, model: Factorization, noise: Noise) -> None:
     check_likelihood(method, model.likelihood)
     for f, factor in enumerate(model.factors):
         got = f"got one of kind {factor.prior.kind!r} for {factor.name!r}"
-        check_learned_shapes(method, learns_shape(factor.prior), f"shape of {factor.name!r}")
-        if isinstance(factor.prior, SeededPrior):
-            check_seeds(method, f"prior of {factor.name!r}")
-        if isinstance(factor.prior, RegressionPrior):
-            check_covariates(method, f"prior of {factor.name!r}")
-            if factor.symmetric:
-                raise ValueError(f"covariates must be of a factor with rows, {got}")
-        if isinstance(factor.prior, DatedRowsPrior):
-            check_dates(method, f"prior of {factor.name!r}")
+        check_learned_shapes(method, factor.prior.learns_shape, f"shape of {factor.name!r}")
+        if factor.prior.needs is not None:
+            NEEDS[factor.prior.needs](method, f"prior of {factor.name!r}")
+        if factor.prior.of_rows and factor.symmetric:
+            raise ValueError(f"{factor.prior.needs} must be of a factor with rows, {got}")
         coupled = factor.fixed is None and not factor.prior.independent
         if coupled and not method.any_prior:
             raise ValueError(
@@ -168,10 +157,9 @@ def check_model(method: Method, model: Factorization, noise: Noise) -> None:
             raise ValueError(
                 f"priors must be of independent gammas for factors that are shared or symmetric, {got}"
             )
-        if not method.any_prior and not isinstance(factor.prior, VariationalPrior):
+        if not method.any_prior and not factor.prior.variational:
             raise ValueError(
-                f"priors must have the methods of VariationalPrior for method {method.name!r}, {got}: "
-                f"use {those('any_prior')}"
+                f"priors must be variational for method {method.name!r}, {got}: use {those('any_prior')}"
             )
 
 
@@ -231,6 +219,14 @@ def check_dates(method: Method, name: str) -> None:
         raise ValueError(
             f"{name} goes with {those('covariates')}, which treats dates of rows, got method {method.name!r}"
         )
+
+
+NEEDS: dict[str, Callable[[Method, str], None]] = {
+    "seeds": check_seeds,
+    "covariates": check_covariates,
+    "dates": check_dates,
+}
+"""What checks that a method has the ability that a prior needs."""
 
 
 def in_words() -> str:

@@ -20,12 +20,10 @@ from countveil.laws.counts.protocol import in_counts
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC, Noise, noise_called
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
-from countveil.models.priors import DatedRowsPrior, RegressionPrior
+from countveil.models.priors.dated_rows import OVER_TIME
 
 DRAWS_AT_ONCE = 32
 EXPOSURE = "exposure"
-STEPS = "time"  # the dimension of dates of rows
-OVER_TIME = "_over_time"  # the end of the name of their chain
 NEARLY_POISSON = 0.05  # chains need not agree on dispersions below: the variance is within 5% of the mean
 
 
@@ -76,7 +74,6 @@ def data_tree(
             variables[f"{factor.name}_rate"] = ((*lead, *layout.dims_of("".join(kept))), rates[factor.name])
     for name, (axes, values) in reported.items():
         variables[name] = ((*lead, *layout.dims_reported(axes)), values)
-    variables |= shape_variables(draws, model, layout)
     variables |= parameter_variables(draws, model, layout)
     posterior = xr.Dataset(variables, coords=coordinates)
     scores = {"total_rate": (lead, draws.total_rate)}
@@ -112,35 +109,6 @@ def data_tree(
     if observations.totals is not None:
         tree.attrs.update(observations.totals.facts)
     return tree
-
-
-def shape_variables(draws: Draws, model: Factorization, layout: Layout) -> dict[str, Any]:
-    """The shapes of factors whose priors learn them; a factor's size, which draws are rid of, does not change them."""
-    found = {}
-    for f in model.free:
-        shapes = model.factors[f].prior.reported_shapes(draws.hypers[f])
-        if shapes is not None:
-            found[f"{model.factors[f].name}_shape"] = (("chain", "draw"), shapes)
-        if isinstance(model.factors[f].prior, RegressionPrior):
-            found |= regression_variables(draws, model, layout, f)
-        if isinstance(prior := model.factors[f].prior, DatedRowsPrior):
-            x = prior.over_steps(draws.hypers[f], model.factors[f].shape)
-            own: Any = ("chain", "draw", STEPS, layout.dims[model.spec.latent]), np.array(x)
-            found[f"{model.factors[f].name}{OVER_TIME}"] = own
-    return found
-
-
-def regression_variables(draws: Draws, model: Factorization, layout: Layout, f: int) -> dict[str, Any]:
-    """Each component's shape, and coefficients of means and of shapes, of columns that are centred and scaled."""
-    name, values = model.factors[f].name, np.squeeze(draws.hypers[f], axis=3)
-    means, shapes = np.split(values[:, :, 2:], 2, axis=2)
-    dims = layout.dims_of("".join(a for a in model.factors[f].axes if a in model.spec.latent))
-    lead = ("chain", "draw")
-    return {
-        f"{name}_shape": ((*lead, *dims), values[:, :, 0]),
-        f"{name}_effect": ((*lead, "term", *dims), means),
-        f"{name}_shape_effect": ((*lead, "term", *dims), shapes),
-    }
 
 
 def parameter_variables(draws: Draws, model: Factorization, layout: Layout) -> dict[str, Any]:
@@ -385,16 +353,8 @@ def unsteadiness(draws: Draws, observations: Observations, model: Factorization)
         values.reshape(*shape, -1) for values in rates_along(pairs, model, observations.exposure).values()
     ]
     for f in model.free:
-        prior, hypers = model.factors[f].prior, draws.hypers[f]
-        shapes = (
-            np.squeeze(hypers, axis=3)[:, :, 0]
-            if isinstance(prior, RegressionPrior)
-            else prior.reported_shapes(hypers)
-        )
-        found += [] if shapes is None else [shapes.reshape(*shape, -1).mean(axis=2)]
-        if isinstance(prior, DatedRowsPrior):
-            over_time = np.array(prior.over_steps(hypers, model.factors[f].shape)).sum(axis=3)
-            found.append(over_time[..., evenly(over_time.shape[2])])
+        for values in model.factors[f].prior.summaries(model.factors[f], draws.hypers[f]):
+            found.append(values if values.ndim == 2 else values[..., evenly(values.shape[2])])
     equal = np.full(shape[0], 1.0 / shape[0])
     return float(np.fmax.reduce([nested(np.asarray(values, dtype=np.float64), equal) for values in found]))
 

@@ -30,7 +30,7 @@ from countveil.inference import cavi, optimising
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.ascent import Pass, pass_over_rows
 from countveil.inference.cavi import EXPECTATIONS as OF_CAVI
-from countveil.inference.cavi import expected_priors, geometric_means, initial_hypers, priors_of
+from countveil.inference.cavi import expected_priors, geometric_means, initial_hypers
 from countveil.inference.draws import check_room
 from countveil.inference.factors import expected_counts, offset_scales
 from countveil.inference.facts import facts_of
@@ -113,7 +113,7 @@ def global_factors(state: State, model: Factorization, expectation: str) -> tupl
     trimmed = list(means)
     for f in model.free:
         if f != model.row_factor:
-            shape, _ = priors_of(model)[f].gamma(state.hypers[f][0] / state.hypers[f][1], 1.0)
+            shape, _ = model.factors[f].prior.gamma(state.hypers[f][0] / state.hypers[f][1], 1.0)
             trimmed[f] = (state.shapes[f] - SHARE_TRIMMED * shape) / state.rates[f]
     return tuple(trimmed), means
 
@@ -218,9 +218,9 @@ def learn(
             shapes[f] = towards(shapes[f], priors[f][0] + copies * counts[u])
             rates[f] = np.maximum(towards(rates[f], priors[f][1] + copies * exposure), SMALLEST)
             means[f] = shapes[f] / rates[f]
-            hypers[f] = priors_of(model)[f].update_q(model.factors[f], hypers[f], scales[f], means[f])
+            hypers[f] = model.factors[f].prior.update_q(model.factors[f], hypers[f], scales[f], means[f])
     theta = model.as_row_factor(found.theta_shape / found.theta_rate)
-    hypers[row] = priors_of(model)[row].update_q(
+    hypers[row] = model.factors[row].prior.update_q(
         model.factors[row], hypers[row], scales[row], theta, copies, weight
     )
     shapes[row] = rates[row] = np.ones(model.factors[row].component_shape)
@@ -242,7 +242,7 @@ def grow(
         if f != row:
             shapes[f] = towards(shapes[f], priors[f][0])
             rates[f] = towards(rates[f], np.minimum(priors[f][1], rates[f]))
-    hypers[row] = priors_of(model)[row].grow_q(hypers[row], times)
+    hypers[row] = model.factors[row].prior.grow_q(hypers[row], times)
     return state._replace(shapes=tuple(shapes), rates=tuple(rates), hypers=tuple(hypers))
 
 

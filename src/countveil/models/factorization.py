@@ -24,6 +24,9 @@ from countveil.models.priors import (
 )
 from countveil.models.spec import Spec
 
+Axes = tuple[str, ...]
+"""Letters of axes of the model, and longer names of other dimensions."""
+
 
 class Factor(NamedTuple):
     """A factor: its axes at its first use, their sizes, its prior, its value if it is fixed, and what it is like.
@@ -39,6 +42,17 @@ class Factor(NamedTuple):
     fixed: np.ndarray | None = None
     symmetric: bool = False
     shared: bool = False
+
+    def reported(self, hypers: np.ndarray) -> dict[str, tuple[Axes, np.ndarray]]:
+        """What its prior reports of draws of hyperparameters: full names, axes and values (C, S, ...)."""
+        found = self.prior.reported(self, hypers)
+        return {
+            f"{self.name}{name}" if name.startswith("_") else name: (
+                tuple(a if isinstance(a, str) else self.axes[a] for a in axes),
+                values,
+            )
+            for name, (axes, values) in found.items()
+        }
 
     @property
     def weight(self) -> np.ndarray | np.float64:

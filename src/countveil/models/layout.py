@@ -1,11 +1,10 @@
 """What users call a model's axes, factors and components, and which factors are normalised."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 from countveil.models.factorization import Factor, Factorization
-from countveil.models.priors import DirichletPrior, Prior, ReportingPrior, SeededPrior
 from countveil.models.spec import Spec
 
 # Dimensions that a fit's arrays have besides the model's.
@@ -44,9 +43,12 @@ class Layout(NamedTuple):
         """Dimensions of some axes."""
         return tuple(self.dims[a] for a in axes)
 
-    def dims_reported(self, axes: str) -> tuple[str, ...]:
-        """Dimensions of a hyperparameter; an axis that it has twice is that of the step before, the second time."""
-        dims = self.dims_of(axes)
+    def dims_reported(self, axes: Sequence[str]) -> tuple[str, ...]:
+        """Dimensions of what a prior reports over axes of the model, and others that have names of their own.
+
+        An axis that it has twice is that of the step before, the second time.
+        """
+        dims = tuple(self.dims.get(a, a) for a in axes)
         return tuple(f"{PREVIOUS}{dim}" if dim in dims[:i] else dim for i, dim in enumerate(dims))
 
     def dims_of_factor(self, name: str, axes: str, shared: bool) -> tuple[str, ...]:
@@ -96,19 +98,12 @@ def n_anchored(model: Factorization, group: str) -> int:
     groups = latent_groups(model)
     return max(
         (
-            n_anchored_by(factor.prior)
+            factor.prior.n_anchored
             for factor in model.factors
             if any(groups.get(a) == group for a in factor.axes)
         ),
         default=0,
     )
-
-
-def n_anchored_by(prior: Prior) -> int:
-    """How many of the first components a prior treats unlike all others."""
-    if isinstance(prior, SeededPrior):
-        return prior.n_seeded
-    return int(isinstance(prior, DirichletPrior) and prior.background is not None)
 
 
 def absorber(model: Factorization) -> int | None:
@@ -118,8 +113,7 @@ def absorber(model: Factorization) -> int | None:
     """
     uses = model.spec.factor_of_term
     for f in model.free:
-        prior = model.factors[f].prior
-        if isinstance(prior, ReportingPrior) and prior.holds_size:
+        if model.factors[f].prior.holds_size:
             return f
     for f in model.free:
         if uses.count(f) == 1 and all(a in model.spec.latent for a in model.factors[f].axes):

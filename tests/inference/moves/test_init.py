@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -260,7 +262,7 @@ def test_models_that_moves_know():
     assert not movable(small_model((6, 5), 1))
     for dispersion in ("global", 0.5, "column", "row"):
         assert movable(model._replace(likelihood=NegativeBinomial(dispersion)))
-    assert not movable(with_priors(model, lambda prior: prior._replace(shape=np.ones((1, 3)))))
+    assert not movable(with_priors(model, lambda prior: replace(prior, shape=np.ones((1, 3)))))
     known = {name for name, case in CASES.items() if movable(model_of(case))}
     assert all(len(model_of(CASES[name]).factors) == 2 for name in known)
     assert "directed" not in known
@@ -268,7 +270,7 @@ def test_models_that_moves_know():
 
 def test_a_prior_that_draws_its_factor_itself_moves_too():
     observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
-    coupled = with_priors(model, lambda prior: DrawsItself(*prior))
+    coupled = with_priors(model, lambda prior: DrawsItself(**vars(prior)))
     state = Moving(gibbs, 1).init(Plan(observations, coupled), coupled, STREAMS, SERIAL)
     state = sweeps(Moving(gibbs, 1), state, observations, coupled, SWEEPS)
     assert [factor.shape for factor in state.factors] == [(40, 3), (30, 3)]

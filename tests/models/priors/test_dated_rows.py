@@ -1,12 +1,14 @@
 """Rows with dates: the joint law of chain, rates, rows and counts, against the model run forwards."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from countveil.models.factorization import Factor
-from countveil.models.priors import DatedRowsPrior, dated_rows
-from countveil.models.priors.dated_rows import Dated, packed
+from countveil.models.priors import Conditional, DatedRowsPrior, dated_rows
+from countveil.models.priors.dated_rows import OVER_TIME, Dated, packed
 from countveil.models.priors.gamma_chain import packed as packed_chain
 from tests.dynamics import draw_chain, draw_value, moderate
 from tests.dynamics import draw_tables as draw_tables_slowly
@@ -72,7 +74,8 @@ def z_scores(restarts=RESTARTS, seed=1):
         count, hypers = rng.poisson(EXPOSURE * value).astype(float), packed(dated)
         before = statistics(dated, value, count)
         for _ in range(SWEEPS):
-            value, hypers = PRIOR.draw_with_hypers(factor_of(), hypers, SCALE, value, count, EXPOSURE, rng)
+            given = Conditional(SCALE, value, count, EXPOSURE)
+            value, hypers = PRIOR.draw(factor_of(), hypers, given, rng)
             count = rng.poisson(EXPOSURE * value).astype(float)
         differences.append(np.array(statistics(PRIOR.dated_of(hypers, SHAPE), value, count)) - before)
     d = np.array(differences)
@@ -145,7 +148,7 @@ def test_rescaling_shows_planted_faults(fault, monkeypatch):
     elif fault == "counts that are forgotten":
         monkeypatch.setattr(dated_rows, "log_mass_of_rows", lambda count, *rest: mass(0.0 * count, *rest))
     else:
-        wrong = lambda self, *rest: right(self._replace(mean=self.mean * 2.0), *rest)  # noqa: E731
+        wrong = lambda self, *rest: right(replace(self, mean=self.mean * 2.0), *rest)  # noqa: E731
         monkeypatch.setattr(DatedRowsPrior, "rescaled", wrong)
     z = z_of_rescaling(monkeypatch)
     assert np.abs(z).max() > most(z)
@@ -183,11 +186,9 @@ def test_tables_are_those_of_every_row_seated_customer_by_customer():
 def test_expected_shares_are_those_of_rows():
     rng = np.random.default_rng(3)
     dated, _ = draw_forwards(rng)
-    shares = PRIOR.shares(packed(dated)[None, None], SHAPE)[0, 0]
-    zero = np.zeros((1, SHAPE[1]))
-    drawn = np.array(
-        [PRIOR.draw(factor_of(), packed(dated), SCALE, zero, zero, np.zeros(SHAPE), rng) for _ in range(4000)]
-    )
+    x = PRIOR.reported(factor_of(), packed(dated)[None, None])[OVER_TIME][1][0, 0]
+    shares, zero = x / x.sum(axis=1, keepdims=True), np.zeros(SHAPE)
+    drawn = np.array([PRIOR.draw_rows(dated, SCALE[:, 0], zero, zero, rng) for _ in range(4000)])
     own = drawn / drawn.sum(axis=2, keepdims=True)
     z = (own.mean(axis=0) - shares[STEP]) / (own.std(axis=0) / np.sqrt(4000) + 1e-9)
     assert np.abs(z).max() < stats.norm.isf(FALSE_ALARM / 20)
@@ -206,7 +207,7 @@ def test_hyperparameters_by_name_are_those_that_were_packed():
 def test_facts_come_back_without_the_dates_of_rows():
     found = DatedRowsPrior.from_facts(PRIOR.facts())
     assert (found.mean, found.size, found.n_steps) == (1.5, 4.0, 4)
-    assert PRIOR.facts()["dates"] != PRIOR._replace(step=STEP[::-1].copy()).facts()["dates"]
+    assert PRIOR.facts()["dates"] != replace(PRIOR, step=STEP[::-1].copy()).facts()["dates"]
     with pytest.raises(TypeError, match="independent"):
         PRIOR.gamma(np.ones(3), 1.0)
-    assert PRIOR.reported_rates(np.ones((1, 1, 3))) is PRIOR.reported_shapes(np.ones((1, 1, 3))) is None
+    assert PRIOR.reported_rates(np.ones((1, 1, 3))) is None

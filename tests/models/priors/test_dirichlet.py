@@ -1,11 +1,13 @@
 """Dirichlet priors: the joint law of concentration, factor and counts, with exposures that differ."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from countveil.models.factorization import Factor
-from countveil.models.priors import DirichletPrior, dirichlet
+from countveil.models.priors import Conditional, DirichletPrior, dirichlet
 from tests.joint import FALSE_ALARM
 
 SHAPE = 5, 2
@@ -38,8 +40,8 @@ def z_scores(prior, restarts=RESTARTS, seed=1):
         count = rng.poisson(EXPOSURE * value).astype(float)
         before = statistics(hypers, value, count)
         for _ in range(SWEEPS):
-            given = factor_of(prior), hypers, 1.0, value, count, EXPOSURE, rng
-            value, hypers = prior.draw_with_hypers(*given)
+            given = Conditional(1.0, value, count, EXPOSURE)
+            value, hypers = prior.draw(factor_of(prior), hypers, given, rng)
             count = rng.poisson(EXPOSURE * value).astype(float)
         differences.append(np.array(statistics(hypers, value, count)) - before)
     d = np.array(differences)
@@ -62,9 +64,9 @@ def test_a_sweep_leaves_the_joint_law_as_it_is(prior):
 
 
 def test_a_background_like_the_others_turns_it_red(monkeypatch):
-    right = DirichletPrior.draw_with_hypers
+    right = DirichletPrior.draw
     monkeypatch.setattr(
-        DirichletPrior, "draw_with_hypers", lambda self, *given: right(self._replace(background=None), *given)
+        DirichletPrior, "draw", lambda self, *given: right(replace(self, background=None), *given)
     )
     z, most = z_scores(DirichletPrior(0.8, 3.0))
     assert z > most
@@ -73,19 +75,20 @@ def test_a_background_like_the_others_turns_it_red(monkeypatch):
 def test_a_background_that_counts_for_the_concentration_turns_it_red(monkeypatch):
     right = DirichletPrior.log_mass
     monkeypatch.setattr(
-        DirichletPrior, "log_mass", lambda self, *given: right(self._replace(background=None), *given)
+        DirichletPrior, "log_mass", lambda self, *given: right(replace(self, background=None), *given)
     )
     z, most = z_scores(DirichletPrior(None, 20.0))
     assert z > most
 
 
 def test_exposures_taken_for_equal_turn_it_red(monkeypatch):
-    right = DirichletPrior.draw_with_hypers
+    right = DirichletPrior.draw
 
-    def wrong(self, factor, hypers, scale, value, count, exposure, rng):
-        return right(self, factor, hypers, scale, value, count, np.full(SHAPE, exposure.max()), rng)
+    def wrong(self, factor, hypers, given, rng):
+        alike = np.full(SHAPE, given.exposures.max())
+        return right(self, factor, hypers, given._replace(exposures=alike), rng)
 
-    monkeypatch.setattr(DirichletPrior, "draw_with_hypers", wrong)
+    monkeypatch.setattr(DirichletPrior, "draw", wrong)
     z, most = z_scores(DirichletPrior(0.8))
     assert z > most
 
@@ -119,43 +122,32 @@ def test_the_background_is_left_out_of_the_law_of_the_concentration():
 
 def test_components_sum_to_one_and_a_known_concentration_stays():
     prior, rng = DirichletPrior(0.3), np.random.default_rng(3)
-    given = (
-        factor_of(prior),
-        prior.start(factor_of(prior)),
-        1.0,
-        np.full(SHAPE, 0.2),
-        np.zeros(SHAPE),
-        EXPOSURE,
-    )
-    value, hypers = prior.draw_with_hypers(*given, rng)
+    factor, start = factor_of(prior), prior.start(factor_of(prior))
+    given = Conditional(1.0, np.full(SHAPE, 0.2), np.zeros(SHAPE), EXPOSURE)
+    value, hypers = prior.draw(factor, start, given, rng)
     np.testing.assert_allclose(value.sum(axis=0), 1.0)
     assert hypers.tolist() == [0.3]
-    assert prior.draw(*given, rng).shape == SHAPE
-    assert prior.draw_hypers(*given[:3], value, rng) is given[1]
+    assert prior.draw_hypers(factor, start, 1.0, value, rng) is start
 
 
 def test_offsets_of_its_axis_are_refused_in_words():
     prior = DirichletPrior(None)
-    given = (
-        factor_of(prior),
-        prior.start(factor_of(prior)),
-        np.full((5, 1), 2.0),
-        np.ones(SHAPE),
-        np.ones(SHAPE),
-    )
+    factor = factor_of(prior)
+    given = Conditional(np.full((5, 1), 2.0), np.ones(SHAPE), np.ones(SHAPE), EXPOSURE)
     with pytest.raises(
         ValueError,
         match="a gamma prior, got offsets for a factor with a Dirichlet prior",
     ):
-        prior.draw_with_hypers(*given, EXPOSURE, np.random.default_rng(1))
+        prior.draw(factor, prior.start(factor), given, np.random.default_rng(1))
 
 
 def test_facts_come_back():
     for prior in (DirichletPrior(None), DirichletPrior(0.2), DirichletPrior(0.2, 1.0)):
         assert DirichletPrior.from_facts(prior.facts()) == prior
     hypers = np.arange(6.0).reshape(2, 3, 1)
-    assert DirichletPrior(None).reported_shapes(hypers).tolist() == [[0, 1, 2], [3, 4, 5]]
-    assert DirichletPrior(0.2).reported_shapes(hypers) is None
+    axes, shapes = DirichletPrior(None).reported(None, hypers)["_shape"]
+    assert (axes, shapes.tolist()) == ((), [[0, 1, 2], [3, 4, 5]])
+    assert DirichletPrior(0.2).reported(None, hypers) == {}
     assert DirichletPrior(0.2).reported_rates(hypers) is None
     with pytest.raises(TypeError, match="gammas"):
         DirichletPrior(0.2).gamma(hypers, 1.0)

@@ -1,10 +1,12 @@
 """The gamma prior: its draws against their laws, its bound against integrals."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import special, stats
 
-from countveil.models.priors import GammaPrior
+from countveil.models.priors import Conditional, GammaPrior
 from tests.factorizations import CASES, model_of
 from tests.joint import FALSE_ALARM, matrix_model
 
@@ -27,7 +29,7 @@ def test_rates_start_as_given_one_a_component_where_they_are_learned():
     assert LEARNED.start(factor_of(LEARNED)).tolist() == [[2.5, 2.5]]
     assert FIXED.start(factor_of(FIXED)).tolist() == 2.5
     own = np.linspace(1.0, 2.0, 14).reshape(7, 2)
-    np.testing.assert_array_equal(FIXED._replace(rate=own).start(factor_of(FIXED)), own)
+    np.testing.assert_array_equal(replace(FIXED, rate=own).start(factor_of(FIXED)), own)
     assert LEARNED.start(symmetric_factor(LEARNED)).tolist() == [[2.5]]
 
 
@@ -37,12 +39,12 @@ def test_entries_have_the_prior_rate_times_the_scale():
     assert rate.tolist() == [[2.0, 6.0], [0.5, 1.5]]
 
 
-@pytest.mark.parametrize("prior", [FIXED, LEARNED._replace(shape=SHAPES)])
+@pytest.mark.parametrize("prior", [FIXED, replace(LEARNED, shape=SHAPES)])
 def test_a_factor_given_its_counts_is_gamma(prior):
     rng, hypers = np.random.default_rng(3), np.array([[1.0, 3.0]])
     count, exposure, scale = rng.poisson(1.0, (7, 2)), rng.random((7, 2)), rng.random((7, 1))
-    given = factor_of(prior), hypers, scale, np.ones((7, 2)), count, exposure, rng
-    draws = np.array([prior.draw(*given) for _ in range(2000)])
+    given = Conditional(scale, np.ones((7, 2)), count, exposure)
+    draws = np.array([prior.draw(factor_of(prior), hypers, given, rng)[0] for _ in range(2000)])
     law = stats.gamma(prior.shape + count, scale=1.0 / (hypers * scale + exposure))
     assert stats.kstest(law.cdf(draws).ravel(), "uniform").pvalue > FALSE_ALARM
     wrong = stats.gamma(prior.shape + count, scale=1.0 / (hypers + exposure))
@@ -96,18 +98,18 @@ def test_estimated_rates_are_those_before_known_offsets():
 
 def test_new_rows_have_one_shape():
     rates = np.array([2.0, 5.0])
-    shape, rate = LEARNED.gamma_of_new_rows(rates, 3.0)
+    shape, rate = LEARNED.gamma_of_new_rows(rates, None, 3.0)
     assert shape.tolist() == [0.4]
     assert rate.tolist() == [6.0, 15.0]
     with pytest.raises(ValueError, match="shape must be one number for new rows, got 7 of them"):
-        LEARNED._replace(shape=SHAPES).gamma_of_new_rows(rates, 3.0)
+        replace(LEARNED, shape=SHAPES).gamma_of_new_rows(rates, None, 3.0)
 
 
 def test_rates_are_reported_unless_every_entry_has_its_own():
     draws = np.ones((2, 3, 1, 2))
     assert LEARNED.reported_rates(draws) is draws
     assert FIXED.reported_rates(draws) is draws
-    assert FIXED._replace(rate=np.array([1.0, 2.0])).reported_rates(draws) is None
+    assert replace(FIXED, rate=np.array([1.0, 2.0])).reported_rates(draws) is None
 
 
 @pytest.mark.parametrize("prior", [FIXED, LEARNED])

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from countveil.models.factorization import Factor
-from countveil.models.priors import GammaChainPrior, gamma_chain
+from countveil.models.priors import Conditional, GammaChainPrior, gamma_chain
 from countveil.models.priors.gamma_chain import packed
 from tests.dynamics import draw_chain, draw_value, moderate
 from tests.joint import FALSE_ALARM
@@ -60,7 +60,8 @@ def z_scores(prior, restarts=RESTARTS, seed=1, scale=SCALE):
         count = rng.poisson(EXPOSURE * value).astype(float)
         before = statistics(prior, hypers, value, count)
         for _ in range(SWEEPS):
-            value, hypers = prior.draw_with_hypers(factor, hypers, scale, value, count, EXPOSURE, rng)
+            given = Conditional(scale, value, count, EXPOSURE)
+            value, hypers = prior.draw(factor, hypers, given, rng)
             count = rng.poisson(EXPOSURE * value).astype(float)
         differences.append(np.array(statistics(prior, hypers, value, count)) - before)
     d = np.array(differences)
@@ -219,23 +220,6 @@ def test_moves_of_seasons_show_a_planted_fault(plant, monkeypatch):
     assert np.abs(z).max() > most(z)
 
 
-@pytest.mark.parametrize("name", ["steady", "season"])
-def test_a_draw_alone_leaves_hyperparameters_as_they_are(name, monkeypatch):
-    moderate(monkeypatch)
-    prior, rng, ranks = PRIORS[name], np.random.default_rng(3), []
-    hypers = packed(draw_chain(prior, SHAPE, rng))
-    chain = prior.chain_of(hypers, SHAPE)
-    for _ in range(300):  # of values with one law, before and after
-        value = draw_value(chain, SHAPE, OFFSET, rng)
-        count = rng.poisson(EXPOSURE * value).astype(float)
-        new = prior.draw(factor_of(prior), hypers, SCALE, value, count, EXPOSURE, rng)
-        ranks.append([value.sum(axis=1), new.sum(axis=1)])
-    before, after = np.array(ranks).transpose(1, 2, 0)
-    for one, other in zip(before, after, strict=True):
-        assert stats.ks_2samp(one, other).pvalue > FALSE_ALARM / 4
-    assert prior.draw_hypers(factor_of(prior), hypers, SCALE, value, rng) is hypers
-
-
 def test_hyperparameters_by_name_are_those_that_were_packed():
     rng = np.random.default_rng(4)
     for prior in EVERY:
@@ -288,7 +272,7 @@ def test_facts_come_back():
         assert GammaChainPrior.from_facts(prior.facts()) == prior
     with pytest.raises(TypeError, match="independent"):
         prior.gamma(np.ones(3), 1.0)
-    assert prior.reported_rates(np.ones((1, 1, 3))) is prior.reported_shapes(np.ones((1, 1, 3))) is None
+    assert prior.reported_rates(np.ones((1, 1, 3))) is None
     assert not prior.independent
     assert prior.holds_size
 
@@ -313,7 +297,7 @@ def test_the_scale_is_told_which_entries_were_cut(monkeypatch):
     floor = np.full(SHAPE, gamma_chain.SMALLEST)
     for seed in range(20):
         rng = np.random.default_rng(seed)
-        prior.draw_with_hypers(factor, prior.start(factor), 1.0, floor, nothing, nothing + 1.0, rng)
+        prior.draw(factor, prior.start(factor), Conditional(1.0, floor, nothing, nothing + 1.0), rng)
     x, cut = (np.concatenate(each) for each in zip(*seen, strict=True))
     assert cut.any()
     assert not cut.all()
@@ -338,6 +322,7 @@ def test_without_seasons_draws_are_those_of_the_published_model(name):
     value, hypers = np.ones(SHAPE), prior.start(factor_of(prior))
     count = np.array([[3.0, 0.0, 7.0], [1.0, 2.0, 0.0], [0.0, 0.0, 0.0], [4.0, 1.0, 9.0]])
     for _ in range(2):
-        value, hypers = prior.draw_with_hypers(factor_of(prior), hypers, SCALE, value, count, EXPOSURE, rng)
+        given = Conditional(SCALE, value, count, EXPOSURE)
+        value, hypers = prior.draw(factor_of(prior), hypers, given, rng)
     found = [*value[0], value.sum(), hypers.sum(), rng.random()]
     np.testing.assert_allclose(found, BEFORE[name], rtol=1e-9)

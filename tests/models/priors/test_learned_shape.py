@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from countveil.models.priors import GammaPrior, LearnedShapePrior, learned_shape
+from countveil.models.priors import Conditional, LearnedShapePrior, learned_shape
 from tests.factorizations import CASES, model_of
 from tests.joint import FALSE_ALARM, matrix_model
 
@@ -78,7 +78,7 @@ def cut(monkeypatch):
 def test_the_law_of_the_shape_is_that_of_all_entries(prior, kind, scale, cut):
     factor, log_a = kind(), np.log(np.array([0.02, 0.1, 0.5, 2.0]))
     value = entries(factor)
-    evidence = prior.evidence(factor, scale, value)
+    evidence = prior.given_entries(factor, scale, value)
     assert 0 < evidence.cut < evidence.sizes.sum()
     found, expected = prior.log_density(log_a, evidence), brute_force(prior, factor, value, scale, log_a)
     np.testing.assert_allclose(np.diff(found), np.diff(expected), rtol=1e-5, atol=1e-5)
@@ -87,7 +87,7 @@ def test_the_law_of_the_shape_is_that_of_all_entries(prior, kind, scale, cut):
 def test_shape_and_rates_are_drawn_from_their_joint_law():
     prior, factor, rng = LEARNED, theta(), np.random.default_rng(2)
     value, grid = entries(factor), np.linspace(np.log(0.01), np.log(10.0), 400)
-    evidence, hypers, drawn = prior.evidence(factor, 1.0, value), prior.start(factor), []
+    evidence, hypers, drawn = prior.given_entries(factor, 1.0, value), prior.start(factor), []
     for _ in range(1500):
         hypers = prior.draw_hypers(factor, hypers, 1.0, value, rng)
         drawn.append(hypers)
@@ -130,7 +130,7 @@ def test_the_law_of_the_shape_given_counts_has_entries_summed_out(prior, kind, s
     count, exposure = rng.poisson(0.8, factor.shape).astype(float), rng.gamma(2.0, 1.0, factor.shape)
     if factor.symmetric:
         count, exposure = count + count.T, exposure + exposure.T
-    told = prior.told(factor, hypers, scale, count, exposure)
+    told = prior.given_counts(factor, hypers, scale, count, exposure)
     expected = brute_force_given_counts(prior, factor, hypers, scale, count, exposure, log_a)
     np.testing.assert_allclose(np.diff(prior.log_mass(log_a, told)), np.diff(expected), rtol=1e-6)
 
@@ -139,9 +139,10 @@ def test_the_shape_given_counts_is_drawn_from_its_law():
     factor, rng, hypers = theta(), np.random.default_rng(6), LEARNED.start(theta())
     count, exposure = rng.poisson(2.0, factor.shape), rng.gamma(2.0, 1.0, factor.shape)
     ratio, grid, drawn = hypers[1] / hypers[0], np.linspace(np.log(0.003), np.log(30.0), 400), []
-    told = LEARNED.told(factor, hypers, 1.0, count, exposure)
+    told = LEARNED.given_counts(factor, hypers, 1.0, count, exposure)
     for _ in range(1500):
-        hypers = LEARNED.draw_hypers_given_counts(factor, hypers, 1.0, count, exposure, rng)
+        given = Conditional(1.0, count, count, exposure)
+        hypers = LEARNED.draw_hypers_given_counts(factor, hypers, given, rng)
         np.testing.assert_allclose(hypers[1] / hypers[0], ratio)
         drawn.append(np.log(hypers[0, 0, 0]))
     density = np.exp(LEARNED.log_mass(grid, told) - LEARNED.log_mass(grid, told).max())
@@ -176,8 +177,8 @@ def test_entries_have_the_learned_shape_and_the_rate_times_the_scale():
 def test_a_factor_given_its_counts_is_gamma():
     rng, hypers = np.random.default_rng(3), np.array([[[0.4, 0.4]], [[1.0, 3.0]]])
     count, exposure = rng.poisson(1.0, (7, 2)), rng.random((7, 2))
-    given = theta(), hypers, OFFSETS, np.ones((7, 2)), count, exposure, rng
-    draws = np.array([LEARNED.draw(*given) for _ in range(500)])
+    given = Conditional(OFFSETS, np.ones((7, 2)), count, exposure)
+    draws = np.array([LEARNED.draw(theta(), hypers, given, rng)[0] for _ in range(500)])
     law = stats.gamma(0.4 + count, scale=1.0 / (hypers[1] * OFFSETS + exposure))
     assert stats.kstest(law.cdf(draws).ravel(), "uniform").pvalue > FALSE_ALARM
 
@@ -192,11 +193,14 @@ def test_an_estimate_has_the_entries_for_its_means():
 def test_shapes_are_reported_and_rates_unless_every_entry_has_its_own():
     draws = np.arange(24.0).reshape(2, 3, 2, 1, 2)
     np.testing.assert_array_equal(LEARNED.reported_rates(draws), draws[:, :, 1])
-    np.testing.assert_array_equal(LEARNED.reported_shapes(draws), draws[:, :, 0, 0, 0])
-    np.testing.assert_array_equal(KNOWN.reported_shapes(draws[..., 0, 0]), draws[:, :, 0, 0, 0])
+    for prior, own in ((LEARNED, draws), (KNOWN, draws[..., 0, 0])):
+        axes, shapes = prior.reported(theta(), own)["_shape"]
+        assert axes == ()
+        np.testing.assert_array_equal(shapes, draws[:, :, 0, 0, 0])
+        np.testing.assert_array_equal(prior.summaries(theta(), own)[0], shapes)
     assert ENTRYWISE.reported_rates(draws) is None
 
 
 def test_new_rows_have_the_shape_of_a_draw():
-    assert LEARNED.at(0.3) == GammaPrior(0.3, 1.0, learned=True)
-    assert KNOWN.at(0.3) == GammaPrior(0.3, 2.5, learned=False)
+    shape, rate = LEARNED.gamma_of_new_rows(np.array([2.0, 5.0]), 0.3, 3.0)
+    assert (shape.tolist(), rate.tolist()) == ([0.3], [6.0, 15.0])

@@ -1,14 +1,16 @@
 """Covariates in the prior: the law of shapes, sizes and coefficients given counts, against brute force on grids."""
 
 import json
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
-from scipy import special, stats
+from scipy import integrate, special, stats
 
 from countveil.kernels.gamma import SMALLEST
-from countveil.models.priors import RegressionPrior, learned_shape, prior_of, regression
+from countveil.models.priors import Conditional, RegressionPrior, learned_shape, prior_of, regression
+from countveil.models.priors.regression import expected_shares
 from tests.joint import FALSE_ALARM, matrix_model
 
 pytestmark = pytest.mark.long
@@ -64,7 +66,7 @@ def log_shapes(own):
 @pytest.mark.parametrize("scale", [np.ones((7, 1)), OFFSETS], ids=["plain", "offsets"])
 def test_the_law_given_counts_has_all_entries_summed_out(scale):
     rng, (count, exposure) = np.random.default_rng(2), counts()
-    told, nothing = LEARNED.told(scale, count, exposure), np.zeros((3, 2))
+    told, nothing = LEARNED.given_counts(scale, count, exposure), np.zeros((3, 2))
     law, slow = [], []
     for _ in range(4):
         found, own = rng.normal(0.0, 0.7, (3, 2)), rng.normal(-0.5, 0.6, (3, 2))
@@ -88,7 +90,11 @@ def test_the_law_given_counts_has_all_entries_summed_out(scale):
 def places(kind):
     """How proposals see coefficients of means and those of shapes, and values of each."""
     rng, (count, exposure) = np.random.default_rng(3), counts()
-    known = LEARNED.told(OFFSETS, count, exposure) if kind == "counts" else LEARNED.seen(OFFSETS, values())
+    known = (
+        LEARNED.given_counts(OFFSETS, count, exposure)
+        if kind == "counts"
+        else LEARNED.given_entries(OFFSETS, values())
+    )
     found, own = rng.normal(0.0, 0.5, (3, 2)), np.array([[0.2, -1.0], [0.3, -0.4], [0.1, 0.6]])
     log_shape, at = log_shapes(own), known.of_shapes(LEARNED.slopes(found))
     return [
@@ -131,7 +137,7 @@ def test_an_entry_bends_newtons_curvature_of_shapes_as_its_law_does():
     design, h = np.array([[1.0]]), 1e-4
     prior = RegressionPrior(0.8, None, design, 0.7)
     for count, exposure in ((5.0, 0.3), (2.0, 4.0), (0.0, 3.0), (30.0, 50.0)):
-        told = prior.told(1.0, np.array([[count]]), np.array([[exposure]]))
+        told = prior.given_counts(1.0, np.array([[count]]), np.array([[exposure]]))
         at = told.of_shapes(np.array([[0.4]]))
         places = [prior.place_of_shapes(np.array([[-0.7], [x]]), at, told) for x in (-h, 0.0, h)]
         bend = -np.diff([place.log_mass[0] for place in places], 2)[0] / h**2 - 0.35**-2
@@ -141,7 +147,7 @@ def test_an_entry_bends_newtons_curvature_of_shapes_as_its_law_does():
 
 
 def test_matrices_are_well_conditioned_where_no_chain_is():
-    known = LEARNED.seen(OFFSETS, values())
+    known = LEARNED.given_entries(OFFSETS, values())
     wild = LEARNED.place(np.array([[-30.0, 30.0], [40.0, -40.0], [40.0, 40.0]]), np.zeros((7, 2)), known)
     assert np.isfinite(np.linalg.cholesky(wild.curvature)).all()
 
@@ -150,7 +156,8 @@ def drawn(prior, n, seed, scale=OFFSETS):
     """(n, 2 + 2 P, 1, 2) hyperparameters after one step each."""
     rng, (count, exposure), hypers, found = np.random.default_rng(seed), counts(), prior.start(theta()), []
     for _ in range(n):
-        hypers = prior.draw_hypers_given_counts(theta(), hypers, scale, count, exposure, rng)
+        given = Conditional(scale, count, count, exposure)
+        hypers = prior.draw_hypers_given_counts(theta(), hypers, given, rng)
         found.append(hypers)
     return np.array(found)
 
@@ -183,7 +190,7 @@ def means_on_a_grid(prior):
 
 @pytest.mark.parametrize("prior", [KNOWN, LEARNED], ids=["known shape", "learned shape"])
 def test_steps_have_the_posterior_that_a_grid_gives(prior):
-    prior = prior._replace(design=DESIGN[:, :1])
+    prior = replace(prior, design=DESIGN[:, :1])
     check_against(means_on_a_grid(prior), drawn(prior, 2000, 4)[:, :, 0], prior)
 
 
@@ -210,7 +217,8 @@ def test_shapes_of_many_rows_leave_their_start_soon():
     prior, factor = RegressionPrior(10.0, None, design), theta()
     hypers = prior.start(factor)
     for _ in range(40):
-        hypers = prior.draw_hypers_given_counts(factor, hypers, 1.0, count, np.ones((n, 2)), rng)
+        given = Conditional(1.0, count, count, np.ones((n, 2)))
+        hypers = prior.draw_hypers_given_counts(factor, hypers, given, rng)
     shapes, _, _, tilts = hypers[:, 0]
     np.testing.assert_allclose(shapes, [1.6, 0.3], rtol=0.15)
     np.testing.assert_allclose(tilts, [-0.4, 0.5], atol=0.15)
@@ -253,9 +261,9 @@ def means_given_values(prior, value):
     return total / weight
 
 
-@pytest.mark.parametrize("prior", [KNOWN._replace(shape=0.01), LEARNED], ids=["known shape", "learned shape"])
+@pytest.mark.parametrize("prior", [replace(KNOWN, shape=0.01), LEARNED], ids=["known shape", "learned shape"])
 def test_steps_given_values_have_the_posterior_that_a_grid_gives(prior):
-    prior = prior._replace(design=DESIGN[:, :1])
+    prior = replace(prior, design=DESIGN[:, :1])
     rng, value, hypers, found = np.random.default_rng(5), values(), prior.start(theta()), []
     for _ in range(2000):
         hypers = prior.draw_hypers(shared(), hypers, OFFSETS, value, rng)
@@ -286,8 +294,8 @@ def test_shapes_stay_where_they_can_be_computed_with():
 
 def test_a_factor_given_its_counts_is_gamma():
     rng, (count, exposure) = np.random.default_rng(3), counts()
-    given = theta(), HYPERS, OFFSETS, np.ones((7, 2)), count, exposure, rng
-    draws = np.array([LEARNED.draw(*given) for _ in range(500)])
+    given = Conditional(OFFSETS, np.ones((7, 2)), count, exposure)
+    draws = np.array([LEARNED.draw(theta(), HYPERS, given, rng)[0] for _ in range(500)])
     shape, rate = LEARNED.gamma(HYPERS, OFFSETS)
     law = stats.gamma(shape + count, scale=1.0 / (rate + exposure))
     assert stats.kstest(law.cdf(draws).ravel(), "uniform").pvalue > FALSE_ALARM
@@ -309,10 +317,45 @@ def test_hyperparameters_start_without_effects():
 def test_facts_have_no_design():
     facts = json.loads(json.dumps(LEARNED.facts()))
     found = prior_of(facts)
-    assert found[:2] == (0.8, None)
+    assert (found.mean, found.shape) == (0.8, None)
     assert found.spread == 0.7
     assert found.design.shape == (1, 2)
-    assert facts["design"] != LEARNED._replace(design=-DESIGN).facts()["design"]
+    assert facts["design"] != replace(LEARNED, design=-DESIGN).facts()["design"]
     draws = np.arange(48.0).reshape(2, 3, 4, 1, 2)
     np.testing.assert_array_equal(LEARNED.reported_rates(draws), draws[:, :, 1])
-    assert LEARNED.reported_shapes(draws) is None
+    found = LEARNED.reported(theta(), draws)
+    assert {name: axes for name, (axes, _) in found.items()} == {
+        "_shape": (1,), "_effect": ("term", 1), "_shape_effect": ("term", 1)
+    }  # fmt: skip
+    for (_, values), rows in zip(found.values(), ([0], [2], [3]), strict=True):
+        np.testing.assert_array_equal(np.reshape(values, (2, 3, 1, 2)), draws[:, :, rows, 0])
+    np.testing.assert_array_equal(LEARNED.summaries(theta(), draws)[0], draws[:, :, 0, 0].mean(axis=2))
+
+
+def test_shares_of_gammas_with_one_rate_are_those_of_their_shapes():
+    shape = np.array([0.05, 0.4, 2.0])
+    found = expected_shares(shape, np.full((5, 3), 3.0) * np.arange(1.0, 6.0)[:, None])
+    np.testing.assert_allclose(found, np.tile(shape / shape.sum(), (5, 1)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [[0.05, 0.1, 0.02], [0.5, 3.0, 20.0], [0.3, 0.3, 0.3]])
+def test_shares_are_those_of_the_integral(shape):
+    shape, rate = np.array(shape), np.array([0.01, 1.0, 40.0])
+    found = expected_shares(shape, rate)
+    for k in range(3):
+
+        def density(u, k=k):
+            t = np.exp(u)
+            return t * shape[k] / (rate[k] + t) * np.exp(-(shape * np.log1p(t / rate)).sum())
+
+        slow = integrate.quad(density, -60.0, 12.0, limit=500)[0]
+        slow += shape[k] / shape.sum() * np.exp(-(shape * np.log1p(np.exp(12.0) / rate)).sum())  # beyond
+        assert found[k] == pytest.approx(slow, abs=2e-3)
+    assert found.sum() == pytest.approx(1.0, abs=1e-12)
+
+
+def test_shares_are_those_of_draws():
+    rng, shape, rate = np.random.default_rng(1), np.array([0.3, 1.5]), np.array([[0.2, 2.0], [3.0, 0.5]])
+    draws = rng.gamma(shape, 1.0, (40_000, 2, 2)) / rate
+    mean = (draws / draws.sum(axis=-1, keepdims=True)).mean(axis=0)
+    np.testing.assert_allclose(expected_shares(shape, rate), mean, atol=0.01)

@@ -5,6 +5,7 @@ import pytest
 from scipy import special, stats
 
 from countveil.models.priors import (
+    Conditional,
     GammaPrior,
     LearnedShapePrior,
     SeededPrior,
@@ -58,7 +59,7 @@ def test_the_law_of_the_shape_is_that_of_all_entries(prior, scale, monkeypatch):
     for module in (learned_shape, seeded):
         monkeypatch.setattr(module, "SMALLEST", CUT)
     value = entries()
-    found = prior.log_density(GRID, prior.evidence(FACTOR, scale, value), value)
+    found = prior.log_density(GRID, prior.given_entries(FACTOR, scale, value), value)
     np.testing.assert_allclose(np.diff(found), np.diff(law_of_shape(prior, value, scale)), rtol=1e-5)
 
 
@@ -67,7 +68,7 @@ def test_the_law_of_the_shape_given_counts_has_entries_summed_out(prior):
     rng, hypers = np.random.default_rng(5), prior.start(FACTOR)
     hypers[1] *= rng.gamma(5.0, 0.2, hypers[1].shape) if prior is LEARNED else 1.0
     count, exposure = rng.poisson(0.8, FACTOR.shape).astype(float), rng.gamma(2.0, 1.0, FACTOR.shape)
-    found = prior.log_mass(GRID, prior.usual.told(FACTOR, hypers, OFFSETS, count, exposure))
+    found = prior.log_mass(GRID, prior.usual.given_counts(FACTOR, hypers, OFFSETS, count, exposure))
     expected = stats.norm.logpdf(GRID, np.log(learned_shape.MEDIAN), learned_shape.SPREAD)
     log_x = np.linspace(-1500.0, 6.0, 40_000)
     x = np.exp(log_x)
@@ -90,7 +91,7 @@ def test_shape_and_rates_are_drawn_from_their_joint_law():
         drawn.append(hypers)
     drawn = np.array(drawn)[::3]  # neighbours are alike
     shapes, rates = drawn[:, 0, 0, 0], drawn[:, 1, 0]
-    density = np.exp(LEARNED.log_density(grid, LEARNED.evidence(FACTOR, 1.0, value), value))
+    density = np.exp(LEARNED.log_density(grid, LEARNED.given_entries(FACTOR, 1.0, value), value))
     places = np.interp(np.log(shapes), grid, np.cumsum(density) / density.sum())
     assert stats.kstest(places, "uniform").pvalue > FALSE_ALARM / 4
     for k in range(3):
@@ -102,7 +103,7 @@ def test_shape_and_rates_are_drawn_from_their_joint_law():
 def test_a_shape_given_counts_takes_learned_rates_along():
     rng, hypers = np.random.default_rng(6), LEARNED.start(FACTOR)
     count, exposure = rng.poisson(2.0, FACTOR.shape), rng.gamma(2.0, 1.0, FACTOR.shape)
-    drawn = LEARNED.draw_hypers_given_counts(FACTOR, hypers, 1.0, count, exposure, rng)
+    drawn = LEARNED.draw_hypers_given_counts(FACTOR, hypers, Conditional(1.0, count, count, exposure), rng)
     assert drawn[0, 0, 0] != hypers[0, 0, 0]
     np.testing.assert_allclose(drawn[1] / drawn[0], hypers[1] / hypers[0])
 
@@ -118,12 +119,14 @@ def test_a_known_shape_is_that_of_gammas_whose_shapes_vary():
         for prior in (plain, varied)
     ]
     np.testing.assert_array_equal(*drawn)
-    given = plain.draw_hypers_given_counts(FACTOR, hypers, 1.0, value, value, np.random.default_rng(1))
+    given = plain.draw_hypers_given_counts(
+        FACTOR, hypers, Conditional(1.0, value, value, value), np.random.default_rng(1)
+    )
     np.testing.assert_array_equal(given, hypers)
     np.testing.assert_array_equal(
         plain.estimate(FACTOR, OFFSETS, value), varied.estimate(FACTOR, OFFSETS, value)
     )
-    assert plain.reported_shapes(hypers[None, None]) is None
+    assert plain.reported(FACTOR, hypers[None, None]) == {}
 
 
 def test_estimated_rates_make_means_add_up():
@@ -137,7 +140,8 @@ def test_estimated_rates_make_means_add_up():
 def test_draws_are_gammas():
     rng, hypers = np.random.default_rng(3), LEARNED.start(FACTOR)
     count, exposure = np.ones(FACTOR.shape), np.full(FACTOR.shape, 2.0)
-    drawn = np.array([LEARNED.draw(FACTOR, hypers, 1.0, count, count, exposure, rng) for _ in range(4000)])
+    given = Conditional(1.0, count, count, exposure)
+    drawn = np.array([LEARNED.draw(FACTOR, hypers, given, rng)[0] for _ in range(4000)])
     shape, rate = (learned_shape.MEDIAN + ADDED + 1.0), learned_shape.MEDIAN / 0.8 + 2.0
     np.testing.assert_allclose(drawn.mean(axis=0), shape / rate, rtol=0.1)
 

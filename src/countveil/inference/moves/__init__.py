@@ -30,7 +30,6 @@ from countveil.inference.starts.alternating import balanced
 from countveil.inference.starts.given import brought_to_seeds, without_seeds
 from countveil.inference.streams import MOVES, Streams
 from countveil.models.factorization import Factorization
-from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior, RegressionPrior
 
 SWEEPS = 10  # from a split to the merging; with 5, half as many missing topics were found
 SHARE = 6  # one in this many components is split
@@ -47,17 +46,8 @@ def movable(model: Factorization) -> bool:
         model.product_of_two
         and len(model.spec.latent) == 1
         and model.n_components > 1
-        and all(has_one_law(factor.prior) for factor in model.factors)
+        and all(factor.prior.has_one_law for factor in model.factors)
     )
-
-
-def has_one_law(prior: Prior) -> bool:
-    """Whether a prior is of gammas of one shape, whose rates do not vary within a component at its start."""
-    if isinstance(prior, RegressionPrior):
-        return True  # where a move begins, coefficients are zero
-    if isinstance(prior, LearnedShapePrior):
-        return prior.rate is None or np.size(prior.rate) == 1
-    return isinstance(prior, GammaPrior) and np.size(prior.shape) == np.size(prior.rate) == 1
 
 
 def only_merges(plan: Plan) -> bool:

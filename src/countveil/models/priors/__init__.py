@@ -1,5 +1,6 @@
 """Priors of factors: one prior, one module, and a line in this table."""
 
+import math
 from typing import Any
 
 from countveil.models.priors.dated_rows import DatedRowsPrior
@@ -7,63 +8,43 @@ from countveil.models.priors.dirichlet import DirichletPrior
 from countveil.models.priors.gamma import GammaPrior
 from countveil.models.priors.gamma_chain import GammaChainPrior
 from countveil.models.priors.learned_shape import LearnedShapePrior
-from countveil.models.priors.protocol import (
-    CollapsedPrior,
-    Grid,
-    JointPrior,
-    Prior,
-    ReportingPrior,
-    RowPrior,
-    Scale,
-    SizedPrior,
-    VariationalPrior,
-    draws_jointly,
-    is_collapsed,
-    learns_size,
-)
+from countveil.models.priors.prior import Conditional, Prior
 from countveil.models.priors.regression import RegressionPrior
 from countveil.models.priors.seeded import SeededPrior
-from countveil.models.priors.typical import LEARNED, USUAL_SHAPE, typical_prior, typical_scale
 
 __all__ = [
     "LEARNED",
     "PRIORS",
     "USUAL_SHAPE",
-    "CollapsedPrior",
+    "Conditional",
     "DatedRowsPrior",
     "DirichletPrior",
     "GammaChainPrior",
     "GammaPrior",
-    "Grid",
-    "JointPrior",
     "LearnedShapePrior",
     "Prior",
     "RegressionPrior",
-    "ReportingPrior",
-    "RowPrior",
-    "Scale",
     "SeededPrior",
-    "SizedPrior",
-    "VariationalPrior",
-    "draws_jointly",
-    "is_collapsed",
-    "learns_shape",
-    "learns_size",
     "prior_of",
     "typical_prior",
     "typical_scale",
-]  # fmt: skip
+]
 
 PRIORS: dict[str, Any] = {
-    "dirichlet": DirichletPrior,
-    "gamma": GammaPrior,
-    "gamma-chain": GammaChainPrior,
-    "gamma-of-learned-shape": LearnedShapePrior,
-    "gamma-with-covariates": RegressionPrior,
-    "gamma-with-dates": DatedRowsPrior,
-    "gamma-with-seeds": SeededPrior,
+    prior.kind: prior
+    for prior in (
+        DirichletPrior,
+        GammaPrior,
+        GammaChainPrior,
+        LearnedShapePrior,
+        RegressionPrior,
+        DatedRowsPrior,
+        SeededPrior,
+    )
 }
-"""By kind: classes with ``from_facts``."""
+"""By kind."""
+LEARNED = "learned"  # what stands for a shape that is found from the data
+USUAL_SHAPE = 0.1  # where it is not learned; see ``sensitivity`` in docs/reproduction.md
 
 
 def prior_of(facts: dict[str, Any]) -> Prior:
@@ -78,7 +59,16 @@ def prior_of(facts: dict[str, Any]) -> Prior:
     return prior
 
 
-def learns_shape(prior: Prior) -> bool:
-    """Whether a prior of gammas learns one shape of all entries, those with seeds excepted."""
-    usual = prior.usual if isinstance(prior, SeededPrior) else prior
-    return isinstance(usual, LearnedShapePrior)
+def typical_prior(shape: float | str, rate: float | None, scale: float) -> GammaPrior | LearnedShapePrior:
+    """A prior of this shape; rate None learns the rates around shape / scale, where scale is the entries' mean."""
+    if shape == LEARNED:
+        return LearnedShapePrior(scale, None) if rate is None else LearnedShapePrior(None, rate)
+    shape = float(shape)
+    if rate is None:
+        return GammaPrior(shape, shape / scale, learned=True)
+    return GammaPrior(shape, rate, learned=False)
+
+
+def typical_scale(mean_count: float, n_terms: int, n_factors: int) -> float:
+    """The factor mean at which n_terms products of n_factors entries add up to the mean count (section 11)."""
+    return math.pow(max(mean_count, 1e-8) / n_terms, 1.0 / n_factors)

@@ -1,7 +1,8 @@
 """Gamma priors of rows that have a date: what is expected of a row's components is a gamma chain over the dates."""
 
 import hashlib
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import gammaln
@@ -12,8 +13,9 @@ from countveil.laws.counts.slices import draw_on_slices
 from countveil.models.priors import gamma_chain
 from countveil.models.priors.gamma_chain import RANGE, WIDTH, GammaChainPrior
 from countveil.models.priors.gamma_chain import packed as packed_chain
-from countveil.models.priors.protocol import Grid, Scale
+from countveil.models.priors.prior import Conditional, Grid, Prior, Reported, Scale
 
+STEPS, OVER_TIME = "time", "_over_time"  # the dimension of dates, and the end of the name of their chain
 RATE_SHAPE = 0.5  # of the broad gamma priors of rows' rates
 LEVEL_SHAPE = (
     0.1  # of the prior of these priors' rate: with a known one, rows of a date would be as alike as it says
@@ -29,38 +31,8 @@ class Dated(NamedTuple):
     level: float  # c, the rate of the rates' prior
 
 
-class Steps(NamedTuple):
-    """What a chain over dates knows about itself."""
-
-    shape: tuple[int, ...]  # (T, K)
-
-    @property
-    def component_shape(self) -> tuple[int, ...]:
-        """One number per component."""
-        return 1, self.shape[1]
-
-    @property
-    def symmetric(self) -> bool:
-        """No."""
-        return False
-
-    @property
-    def shared(self) -> bool:
-        """No."""
-        return False
-
-    @property
-    def weight(self) -> np.float64:
-        """Every entry is a parameter."""
-        return np.float64(1.0)
-
-    def component_sums(self, values: np.ndarray | float) -> np.ndarray:
-        """(1, K) sums over dates."""
-        found: np.ndarray = np.broadcast_to(values, self.shape).sum(axis=0, keepdims=True)
-        return found
-
-
-class DatedRowsPrior(NamedTuple):
+@dataclass(frozen=True)
+class DatedRowsPrior(Prior):
     """A factor (D, K) of entries Gamma(x_tk, b_d), where t is the date of row d and x is a steady gamma chain.
 
     The share of a component in a row of date t is expected to be x_tk / sum_j x_tj, and the sum over j says how alike
@@ -74,15 +46,8 @@ class DatedRowsPrior(NamedTuple):
     step: np.ndarray  # (D,) the number of each row's date, from 0
     n_steps: int
 
-    @property
-    def kind(self) -> str:
-        """Its name in files."""
-        return "gamma-with-dates"
-
-    @property
-    def independent(self) -> bool:
-        """Rows of a date share a step of the chain."""
-        return False
+    kind: ClassVar[str] = "gamma-with-dates"
+    needs: ClassVar[str | None] = "dates"
 
     @property
     def over_dates(self) -> GammaChainPrior:
@@ -99,29 +64,19 @@ class DatedRowsPrior(NamedTuple):
         x = np.full((self.n_steps, k), self.mean)
         level = self.usual_level(k)
         rate = np.full(n_rows, RATE_SHAPE / level)
-        return packed(Dated(self.over_dates.start(Steps((self.n_steps, k))), x, rate, level))
+        return packed(Dated(self.over_dates.started(self.n_steps, k), x, rate, level))
 
-    def gamma(self, hypers: np.ndarray, scale: Scale) -> tuple[Any, Any]:
-        """Entries are no independent gamma variables; raises TypeError."""
-        raise TypeError("rows with dates must not be asked for independent gammas")
-
-    def draw_with_hypers(
-        self,
-        factor: Grid,
-        hypers: np.ndarray,
-        scale: Scale,
-        value: np.ndarray,
-        count: np.ndarray,
-        exposure: np.ndarray,
-        rng: np.random.Generator,
+    def draw(
+        self, factor: Grid, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Rates given the factor; tables and the chain with the factor integrated out; then the factor."""
+        scale, value, count, exposure = given
         dated, scales = self.dated_of(hypers, factor.shape), row_scales(scale, factor.shape[0])
         dated = dated._replace(rate=self.draw_rates(dated, scales, value, rng))
         dated = dated._replace(level=self.draw_level(dated, rng))
-        told, lost = self.tables(dated, scales, count, exposure, rng)
-        grid = Steps(dated.x.shape)
-        x, chain = self.over_dates.draw_with_hypers(grid, dated.chain, 1.0, dated.x, told, lost, rng)
+        seated, lost = self.tables(dated, scales, count, exposure, rng)
+        of_dates = Conditional(1.0, dated.x, seated, lost)
+        x, chain = self.over_dates.draw_chain(dated.chain, of_dates, rng)
         dated = self.rescaled(dated._replace(x=x, chain=chain), scales, count, exposure, rng)
         return self.draw_rows(dated, scales, count, exposure, rng), packed(dated)
 
@@ -196,26 +151,6 @@ class DatedRowsPrior(NamedTuple):
         rate = (dated.rate * scales)[:, None] + exposure
         return np.maximum(rng.standard_gamma(dated.x[self.step] + count) / rate, SMALLEST)
 
-    def draw(
-        self,
-        factor: Grid,
-        hypers: np.ndarray,
-        scale: Scale,
-        value: np.ndarray,
-        count: np.ndarray,
-        exposure: np.ndarray,
-        rng: np.random.Generator,
-    ) -> np.ndarray:
-        """The factor alone, given the hyperparameters."""
-        dated, scales = self.dated_of(hypers, factor.shape), row_scales(scale, factor.shape[0])
-        return self.draw_rows(dated, scales, count, exposure, rng)
-
-    def draw_hypers(
-        self, factor: Grid, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
-    ) -> np.ndarray:
-        """The hyperparameters as they are: they were drawn along with the factor."""
-        return hypers
-
     def dated_of(self, hypers: np.ndarray, shape: tuple[int, ...]) -> Dated:
         """Hyperparameters by name."""
         n_rows, k = shape
@@ -223,30 +158,32 @@ class DatedRowsPrior(NamedTuple):
         chain, x, rate = np.split(hypers[:-1], [end - self.n_steps * k, end])
         return Dated(chain, x.reshape(self.n_steps, k), rate, float(hypers[-1]))
 
-    def shares(self, hypers: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """(C, S, T, K) expected shares x_tk / sum_j x_tj of components, from draws of the hyperparameters."""
-        x = self.over_steps(hypers, shape)
-        found: np.ndarray = x / x.sum(axis=3, keepdims=True)
-        return found
-
-    def over_steps(self, hypers: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-        """(C, S, T, K) the chain x, as a view (of the last axis) of draws of the hyperparameters."""
-        n_rows, k = shape
+    def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
+        """The chain x (C, S, T, K): a component's expected share at a date is x_tk / sum_j x_tj."""
+        n_rows, k = factor.shape
         end = hypers.shape[2] - n_rows - 1
-        found: np.ndarray = hypers[:, :, end - self.n_steps * k : end]
-        return found.reshape(*hypers.shape[:2], self.n_steps, k)
+        x = hypers[:, :, end - self.n_steps * k : end].reshape(*hypers.shape[:2], self.n_steps, k)
+        return {OVER_TIME: ((STEPS, 1), x)}
 
-    def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
-        """The start."""
-        return self.start(factor)
+    def summaries(self, factor: Grid, hypers: np.ndarray) -> list[np.ndarray]:
+        """Sums of the chain over components."""
+        return [np.array(self.reported(factor, hypers)[OVER_TIME][1]).sum(axis=3)]
 
-    def reported_rates(self, hypers: np.ndarray) -> np.ndarray | None:
-        """None: rates are of rows, not of components."""
-        return None
+    def check_reported(self, name: str, values: np.ndarray) -> None:
+        """The chain is positive."""
+        if not ((values > 0.0) & (values < np.inf)).all():
+            raise ValueError(f"must hold positive numbers at {name}, got another")
 
-    def reported_shapes(self, hypers: np.ndarray) -> np.ndarray | None:
-        """None: every date has shapes of its own."""
-        return None
+    def check_file(self, rule: str, wanted: Self) -> None:
+        """Refuse another mean or number of steps, or a size that is not positive; sizes depend on the data."""
+        known = self.mean == wanted.mean and self.n_steps == wanted.n_steps
+        if not known or not 0.0 < self.size < np.inf:
+            raise ValueError(f"{rule}, got another mean, size or number of steps")
+
+    def describe(self) -> str:
+        """The chain, and rates."""
+        chain = f"Gammas whose shapes are a gamma chain over {self.n_steps} steps of time"
+        return f"{chain}, with a learned rate for each row (mathematics, section 17)."
 
     def facts(self) -> dict[str, Any]:
         """Everything except the dates of rows: of these, a digest."""

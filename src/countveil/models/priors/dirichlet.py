@@ -1,23 +1,34 @@
 """Dirichlet priors of factors whose components are distributions over an observed axis."""
 
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import gammaln
 
 from countveil.kernels.gamma import SMALLEST
 from countveil.laws.counts.slices import draw_on_slices
-from countveil.models.priors.protocol import Grid, Scale
+from countveil.models.priors.prior import (
+    BOUNDS,
+    LEARNED_SHAPE,
+    MEDIAN,
+    SPREAD,
+    Conditional,
+    Grid,
+    Prior,
+    Reported,
+    check_shapes,
+    ranged,
+)
 
-MEDIAN, SPREAD = 0.1, 1.0  # of a learned concentration's own prior, log-normal, as of learned gamma shapes
-BOUNDS = np.log(1e-4), np.log(1e4)  # of the logarithm of the concentration
 WIDTH = 0.2  # of the first slice
 
 
-class DirichletPrior(NamedTuple):
+@dataclass(frozen=True)
+class DirichletPrior(Prior):
     """phi_k ~ Dirichlet(a, ..., a) for each component k of a factor, with one concentration a for all of them.
 
-    If ``concentration`` is None, it is learned. It is the only hyperparameter.
+    If ``concentration`` is None, it is learned, with the prior of learned shapes. It is the only hyperparameter.
 
     Cells that are unseen, or whose reports are not positive, have exposures below one, so that the conditional of
     phi_k is no Dirichlet distribution. Counts m_vk ~ Poisson((E_k - e_vk) phi_vk), drawn first, make up for what
@@ -31,47 +42,28 @@ class DirichletPrior(NamedTuple):
     concentration: float | None
     background: float | None = None
 
-    @property
-    def kind(self) -> str:
-        """Its name in files."""
-        return "dirichlet"
-
-    @property
-    def independent(self) -> bool:
-        """Entries of a component sum to one."""
-        return False
+    kind: ClassVar[str] = "dirichlet"
 
     def start(self, factor: Grid) -> np.ndarray:
         """(1,) the concentration, or the median of its prior."""
         return np.array([MEDIAN if self.concentration is None else self.concentration], dtype=float)
 
-    def gamma(self, hypers: np.ndarray, scale: Scale) -> tuple[Any, Any]:
-        """Entries are no independent gamma variables; raises TypeError."""
-        raise TypeError("a Dirichlet prior must not be asked for gammas")
-
-    def draw_with_hypers(
-        self,
-        factor: Grid,
-        hypers: np.ndarray,
-        scale: Scale,
-        value: np.ndarray,
-        count: np.ndarray,
-        exposure: np.ndarray,
-        rng: np.random.Generator,
+    def draw(
+        self, factor: Grid, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """The factor, and the concentration, which is drawn before it with the factor integrated out.
 
         Raises:
             ValueError: known offsets of the factor's axis.
         """
-        if not np.all(np.equal(scale, 1.0)):
+        if not np.all(np.equal(given.scale, 1.0)):
             raise ValueError(
                 "offsets must be for an axis whose factor has a gamma prior, got offsets for a factor with a Dirichlet "
                 "prior: leave them out"
             )
         axes = summed_axes(factor)
-        lack = exposure.max(axis=axes, keepdims=True) - exposure
-        whole = count + rng.poisson(lack * value)
+        lack = given.exposures.max(axis=axes, keepdims=True) - given.exposures
+        whole = given.counts + rng.poisson(lack * given.value)
         if self.concentration is None:
             now = np.log(hypers)
             drawn = draw_on_slices(lambda log_a: self.log_mass(log_a, whole, axes), now, BOUNDS, rng, WIDTH)
@@ -99,46 +91,37 @@ class DirichletPrior(NamedTuple):
             found[i] -= (gammaln(size * a + totals) - gammaln(size * a)).sum()
         return found
 
-    def draw(
-        self,
-        factor: Grid,
-        hypers: np.ndarray,
-        scale: Scale,
-        value: np.ndarray,
-        count: np.ndarray,
-        exposure: np.ndarray,
-        rng: np.random.Generator,
-    ) -> np.ndarray:
-        """The factor, with the concentration as it is."""
-        known = self._replace(concentration=float(hypers[0]))
-        return known.draw_with_hypers(factor, hypers, scale, value, count, exposure, rng)[0]
+    @property
+    def n_anchored(self) -> int:
+        """The background, which comes first."""
+        return int(self.background is not None)
 
-    def draw_hypers(
-        self, factor: Grid, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
-    ) -> np.ndarray:
-        """The concentration as it is: it was drawn before the factor."""
-        return hypers
+    def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
+        """A learned concentration."""
+        return {"_shape": ((), hypers[:, :, 0])} if self.concentration is None else {}
 
-    def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
-        """The start."""
-        return self.start(factor)
+    def summaries(self, factor: Grid, hypers: np.ndarray) -> list[np.ndarray]:
+        """A learned concentration."""
+        return [hypers[:, :, 0]] if self.concentration is None else []
 
-    def reported_rates(self, hypers: np.ndarray) -> np.ndarray | None:
-        """None: there are no rates."""
-        return None
+    def check_reported(self, name: str, values: np.ndarray) -> None:
+        """Concentrations have the bounds of shapes."""
+        check_shapes(name, values)
 
-    def reported_shapes(self, hypers: np.ndarray) -> np.ndarray | None:
-        """(C, S) concentrations that were learned."""
-        return hypers[:, :, 0] if self.concentration is None else None
+    def check_file(self, rule: str, wanted: Self) -> None:
+        """Refuse another concentration."""
+        if self != wanted:
+            raise ValueError(f"{rule}, got another concentration")
 
-    def facts(self) -> dict[str, Any]:
+    def describe(self) -> str:
         """The concentrations."""
-        return {"kind": self.kind, "concentration": self.concentration, "background": self.background}
-
-    @classmethod
-    def from_facts(cls, facts: dict[str, Any]) -> Self:
-        """The prior that ``facts`` described."""
-        return cls(facts["concentration"], facts["background"])
+        known = f"a learned concentration (prior: {LEARNED_SHAPE})"
+        if self.concentration is not None:
+            known = f"concentration {ranged(self.concentration)}"
+        spread = (
+            f"; one is spread out, with concentration {ranged(self.background)}" if self.background else ""
+        )
+        return f"Each component is Dirichlet with {known}{spread}."
 
 
 def summed_axes(factor: Grid) -> tuple[int, ...]:

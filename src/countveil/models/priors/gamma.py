@@ -1,14 +1,16 @@
 """Gamma priors of factors, with rates fixed or learned."""
 
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from countveil.models.priors.protocol import Grid, Scale
+from countveil.models.priors.prior import Grid, Prior, Scale, check_positive, ranged, same
 
 
-class GammaPrior(NamedTuple):
+@dataclass(frozen=True)
+class GammaPrior(Prior):
     """Independent Gamma(shape, rate) over the entries of a factor.
 
     Shape and rate are numbers, or arrays that broadcast against the factor. If ``learned``, each component has a rate
@@ -20,15 +22,10 @@ class GammaPrior(NamedTuple):
     rate: float | np.ndarray
     learned: bool
 
-    @property
-    def kind(self) -> str:
-        """Its name in files."""
-        return "gamma"
-
-    @property
-    def independent(self) -> bool:
-        """Every entry is a gamma variable of its own."""
-        return True
+    kind: ClassVar[str] = "gamma"
+    independent: ClassVar[bool] = True
+    new_rows: ClassVar[bool] = True
+    variational: ClassVar[bool] = True
 
     def start(self, factor: Grid) -> np.ndarray:
         """Initial rates: one per component if they are learned, else as given."""
@@ -39,20 +36,6 @@ class GammaPrior(NamedTuple):
     def gamma(self, hypers: np.ndarray, scale: Scale) -> tuple[Any, Any]:
         """(shape, rate) of the entries."""
         return self.shape, hypers * scale
-
-    def draw(
-        self,
-        factor: Grid,
-        hypers: np.ndarray,
-        scale: Scale,
-        value: np.ndarray,
-        count: np.ndarray,
-        exposure: np.ndarray,
-        rng: np.random.Generator,
-    ) -> np.ndarray:
-        """Gamma(shape + count, rate + exposure), entry by entry."""
-        shape, rate = self.gamma(hypers, scale)
-        return np.asarray(rng.standard_gamma(shape + count) / (rate + exposure))
 
     def draw_hypers(
         self, factor: Grid, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
@@ -81,11 +64,7 @@ class GammaPrior(NamedTuple):
         """The rates; None where they vary from entry to entry."""
         return hypers if np.size(self.rate) == 1 else None
 
-    def reported_shapes(self, hypers: np.ndarray) -> np.ndarray | None:
-        """None: the shape is known."""
-        return None
-
-    def gamma_of_new_rows(self, rates: np.ndarray, scale: Scale) -> tuple[Any, Any]:
+    def gamma_of_new_rows(self, rates: np.ndarray, shape: float | None, scale: Scale) -> tuple[Any, Any]:
         """(shape, rate) of the entries of new rows.
 
         Raises:
@@ -145,6 +124,37 @@ class GammaPrior(NamedTuple):
             sizes = 1.0 + factor.component_sums(self.shape)
             penalty += float((sizes * np.log(b) - b / self.rate).sum())
         return penalty
+
+    @property
+    def has_one_law(self) -> bool:
+        """Whether shape and rate are numbers."""
+        return bool(np.size(self.shape) == np.size(self.rate) == 1)
+
+    @property
+    def size(self) -> float | None:
+        """The mean of an entry around which rates are learned; None if they are known."""
+        return float(self.shape / self.rate) if self.learned else None
+
+    def of_size(self, mean: float) -> Self:
+        """The prior with learned rates around this mean of an entry; as it is if rates are known."""
+        return replace(self, rate=float(self.shape) / mean) if self.learned else self
+
+    def check_file(self, rule: str, wanted: Self) -> None:
+        """Refuse another shape, or another known rate; a learned one depends on the data."""
+        if self.learned != wanted.learned or not same(self.shape, wanted.shape):
+            raise ValueError(f"{rule}, got another shape, or a rate that is learned where theirs is not")
+        check_positive(rule, "rate", self.rate)
+        if not self.learned and not same(self.rate, wanted.rate):
+            raise ValueError(f"{rule}, got another rate")
+
+    def describe(self) -> str:
+        """Shape and rates."""
+        rates = f"and rate {ranged(self.rate)}"
+        if self.learned:
+            rates = (
+                f"and learned rates, a component's own, exponential of mean {ranged(self.rate)} by the prior"
+            )
+        return f"Independent gammas of shape {ranged(self.shape)}, {rates}."
 
     def facts(self) -> dict[str, Any]:
         """Shape, rate, and whether rates are learned."""

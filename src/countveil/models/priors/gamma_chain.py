@@ -1,6 +1,7 @@
 """Gamma chains: a factor over time whose steps depend on the step before (Schein, Zhou and Wallach 2016)."""
 
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from scipy.special import gammaln
@@ -8,7 +9,7 @@ from scipy.special import gammaln
 from countveil.kernels.dynamics import move_seasons, pass_backwards, pass_forwards, seat
 from countveil.kernels.gamma import SMALLEST
 from countveil.laws.counts.slices import draw_on_slices
-from countveil.models.priors.protocol import Grid, Reported, Scale
+from countveil.models.priors.prior import Conditional, Grid, Prior, Reported, Scale, check_positive
 
 EPSILON = 0.1  # shape and rate of broad gamma priors, as published
 TOTAL = 10.0  # gamma_0, the shape of the sum of all sizes nu, as in the published code
@@ -18,6 +19,7 @@ CONCENTRATION, SPREAD = 4.0, 1.0  # the median of c, and the standard deviation 
 RANGE = 25.0  # how far the logarithm of the scale may be from that of the mean
 BOUNDS = np.log(1e-4), np.log(1e6)  # of the logarithm of s
 WIDTH = 0.5  # of the first slices
+SUM_TOLERANCE = 1e-6  # of the columns of a transition matrix in a file
 
 
 class Chain(NamedTuple):
@@ -52,7 +54,8 @@ class Tables(NamedTuple):
     zeta: float  # of the first step
 
 
-class GammaChainPrior(NamedTuple):
+@dataclass(frozen=True)
+class GammaChainPrior(Prior):
     """A factor (T, K) x_tk = m g_t theta_tk with theta_t ~ Gamma(Pi theta_(t-1) + .001, 1), theta_0 ~ Gamma(nu, 1).
 
     Columns of Pi have Dirichlet priors that shrink the model to as few components as it needs: nu_j nu_k off the
@@ -66,51 +69,38 @@ class GammaChainPrior(NamedTuple):
     steady: bool
     season: int | None = None
 
-    @property
-    def kind(self) -> str:
-        """Its name in files."""
-        return "gamma-chain"
-
-    @property
-    def independent(self) -> bool:
-        """A step depends on the step before."""
-        return False
-
-    @property
-    def holds_size(self) -> bool:
-        """Draws keep the sizes of components in this factor: transitions are between expected counts."""
-        return True
+    kind: ClassVar[str] = "gamma-chain"
+    holds_size: ClassVar[bool] = True  # transitions are between expected counts
 
     def start(self, factor: Grid) -> np.ndarray:
         """Components that mostly stay as they are, at the scale ``mean``."""
-        n_steps, n_components = factor.shape
+        return self.started(*factor.shape)
+
+    def started(self, n_steps: int, n_components: int) -> np.ndarray:
+        """Hyperparameters of a chain of this size."""
         transition = np.full((n_components, n_components), 0.2 / n_components)
         transition[np.diag_indices(n_components)] += 0.8
         volume = np.ones(1 if self.steady else n_steps)
         seasons = None if self.season is None else np.ones((self.season, n_components))
         return packed(Chain(transition, np.ones(n_components), 1.0, 1.0, self.mean, volume, 1.0, seasons))
 
-    def gamma(self, hypers: np.ndarray, scale: Scale) -> tuple[Any, Any]:
-        """Entries are no independent gamma variables; raises TypeError."""
-        raise TypeError("a gamma chain must not be asked for independent gammas")
-
-    def draw_with_hypers(
-        self,
-        factor: Grid,
-        hypers: np.ndarray,
-        scale: Scale,
-        value: np.ndarray,
-        count: np.ndarray,
-        exposure: np.ndarray,
-        rng: np.random.Generator,
+    def draw(
+        self, factor: Grid, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
-        """The factor and all hyperparameters: tables with theta integrated out, Pi and sizes, theta, then the scale."""
-        chain, offset = self.chain_of(hypers, factor.shape), offsets(scale, factor.shape[0])
+        """The factor and all hyperparameters."""
+        return self.draw_chain(hypers, given, rng)
+
+    def draw_chain(
+        self, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Tables with theta integrated out, Pi and sizes, theta, then the scale."""
+        value, count, exposure = given[1:]
+        chain, offset = self.chain_of(hypers, value.shape), offsets(given.scale, len(value))
         unit = units(chain, offset)
-        given = Unscaled(np.maximum(value / unit, SMALLEST), count, exposure * unit)
-        tables = draw_tables(chain, given, rng)
+        unscaled = Unscaled(np.maximum(value / unit, SMALLEST), count, exposure * unit)
+        tables = draw_tables(chain, unscaled, rng)
         chain = draw_transitions(chain, tables, rng)
-        theta = np.empty(factor.shape)
+        theta = np.empty(value.shape)
         pass_forwards(tables.totals, tables.rate, chain.transition, chain.sizes, SOURCE, theta, rng)
         known = exposure * offset[:, None]
         chain = self.draw_scale(chain, theta, count, in_season(chain, known), rng)
@@ -171,30 +161,6 @@ class GammaChainPrior(NamedTuple):
         now = np.clip([np.log(chain.scale)], *bounds)
         return chain._replace(scale=float(np.exp(draw_on_slices(log_density, now, bounds, rng, WIDTH)[0])))
 
-    def draw(
-        self,
-        factor: Grid,
-        hypers: np.ndarray,
-        scale: Scale,
-        value: np.ndarray,
-        count: np.ndarray,
-        exposure: np.ndarray,
-        rng: np.random.Generator,
-    ) -> np.ndarray:
-        """The factor alone, given the hyperparameters."""
-        chain, offset = self.chain_of(hypers, factor.shape), offsets(scale, factor.shape[0])
-        unit = units(chain, offset)
-        given = Unscaled(np.maximum(value / unit, SMALLEST), count, exposure * unit)
-        tables, theta = draw_tables(chain, given, rng), np.empty(factor.shape)
-        pass_forwards(tables.totals, tables.rate, chain.transition, chain.sizes, SOURCE, theta, rng)
-        return np.maximum(theta * unit, SMALLEST)
-
-    def draw_hypers(
-        self, factor: Grid, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
-    ) -> np.ndarray:
-        """The hyperparameters as they are: they were drawn along with the factor."""
-        return hypers
-
     def chain_of(self, hypers: np.ndarray, shape: tuple[int, ...]) -> Chain:
         """Hyperparameters by name."""
         k = shape[1]
@@ -209,18 +175,6 @@ class GammaChainPrior(NamedTuple):
             volume=volume, seasons=seasons.reshape(-1, k).copy(), concentration=float(concentration)
         )
 
-    def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
-        """The start."""
-        return self.start(factor)
-
-    def reported_rates(self, hypers: np.ndarray) -> np.ndarray | None:
-        """None: a chain has no prior rates."""
-        return None
-
-    def reported_shapes(self, hypers: np.ndarray) -> np.ndarray | None:
-        """None: a chain has no prior shape."""
-        return None
-
     def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
         """Transition matrix, importance nu of components, volume m g_t; and if not steady, the usual one, m, and s.
 
@@ -232,7 +186,7 @@ class GammaChainPrior(NamedTuple):
             seasons = hypers[:, :, end:].reshape(*lead, self.season, k)[
                 :, :, np.arange(n_steps) % self.season
             ]
-            others = self._replace(season=None).reported(factor, hypers[:, :, : end - 1])
+            others = replace(self, season=None).reported(factor, hypers[:, :, : end - 1])
             return others | {"season": ((0, 1), seasons)}
         transition, sizes, rest = np.split(hypers, [k * k, k * k + k], axis=2)
         volume = rest[:, :, 2:3] * rest[:, :, 4:]
@@ -244,6 +198,31 @@ class GammaChainPrior(NamedTuple):
             return found | {"volume": ((), volume[:, :, 0])}
         own = {"usual_volume": ((), rest[:, :, 2]), "steadiness": ((), rest[:, :, 3])}
         return found | {"volume": ((0,), volume)} | own
+
+    def check_reported(self, name: str, values: np.ndarray) -> None:
+        """Numbers from 0 on, single ones positive, and the columns of a transition matrix sum to one."""
+        if not ((values >= 0.0) & (values < np.inf)).all():
+            raise ValueError(f"must hold {name} of finite numbers from 0 on, got another")
+        if name == "transition" and np.abs(values.sum(axis=2) - 1.0).max() > SUM_TOLERANCE:
+            raise ValueError(f"must hold {name} with columns that sum to one, got others")
+        if values.ndim == 2 and not (values > 0.0).all():
+            raise ValueError(f"must hold positive {name}, got another")
+
+    def check_file(self, rule: str, wanted: Self) -> None:
+        """Refuse a chain that is steady, or has a season, unlike the wanted one; the mean depends on the data."""
+        if self.steady is not wanted.steady:
+            raise ValueError(f"{rule}, with steady={wanted.steady}, got another")
+        if self.season != wanted.season:
+            raise ValueError(f"{rule}, with season={wanted.season}, got {self.season!r:.40}")
+        check_positive(rule, "mean", self.mean)
+
+    def describe(self) -> str:
+        """Steps, volumes and seasons."""
+        steady = "" if self.steady else ", and every step has a volume of its own"
+        season = "" if self.season is None else f", times a gamma factor for each of {self.season} seasons"
+        return (
+            f"A gamma chain: each step depends on the step before{steady}{season} (mathematics, section 17)."
+        )
 
     def facts(self) -> dict[str, Any]:
         """The mean, whether it is steady, and the steps of a season, if there is one."""

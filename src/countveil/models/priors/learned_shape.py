@@ -1,23 +1,35 @@
 """Gamma priors of factors whose shape is learned, along with their rates or given these."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.hyperparameters import shape_given_counts, shape_given_entries
 from countveil.laws.counts.slices import draw_on_slices
-from countveil.models.priors.gamma import GammaPrior
-from countveil.models.priors.protocol import Grid, Scale
+from countveil.models.priors.prior import (
+    BOUNDS,
+    LEARNED_SHAPE,
+    MEDIAN,
+    SPREAD,
+    Conditional,
+    Grid,
+    Prior,
+    Reported,
+    Scale,
+    check_positive,
+    check_shapes,
+    ranged,
+    same,
+)
 
-MEDIAN, SPREAD = 0.1, 1.0  # of the shape's own prior, log-normal: 95% of it lie between .014 and .71
-BOUNDS = np.log(1e-4), np.log(1e4)  # of the logarithm of the shape
 WIDTH = 0.2  # of the first slice: wider ones take more evaluations where data are large
 
 
-class Evidence(NamedTuple):
-    """What a factor's entries x say about their shape, x multiplied by the known scale of their rates."""
+class GivenEntries(NamedTuple):
+    """What the law of the shape needs of a factor's entries x, multiplied by the known scale of their rates."""
 
     sizes: np.ndarray  # (K,) entries of each component
     totals: np.ndarray  # (K,) their sums
@@ -27,8 +39,8 @@ class Evidence(NamedTuple):
     cut: float  # entries that were too small for a number
 
 
-class Told(NamedTuple):
-    """What the counts of a factor's entries say about their shape."""
+class GivenCounts(NamedTuple):
+    """What the law of the shape needs of the counts of a factor's entries."""
 
     counts: np.ndarray  # (n,)
     exposures: np.ndarray  # (n,)
@@ -37,7 +49,8 @@ class Told(NamedTuple):
     times: np.ndarray  # (m,) how often each of them is found
 
 
-class LearnedShapePrior(NamedTuple):
+@dataclass(frozen=True)
+class LearnedShapePrior(Prior):
     """Independent Gamma(a, rate) over the entries of a factor, with one shape a for all of them, which is learned.
 
     If ``rate`` is None, each component has a rate of its own, b_k | a ~ Exponential of mean a / ``mean``, so that the
@@ -49,15 +62,10 @@ class LearnedShapePrior(NamedTuple):
     mean: float | None
     rate: float | np.ndarray | None
 
-    @property
-    def kind(self) -> str:
-        """Its name in files."""
-        return "gamma-of-learned-shape"
-
-    @property
-    def independent(self) -> bool:
-        """Every entry is a gamma variable of its own, given the hyperparameters."""
-        return True
+    kind: ClassVar[str] = "gamma-of-learned-shape"
+    independent: ClassVar[bool] = True
+    new_rows: ClassVar[bool] = True
+    collapsed: ClassVar[bool] = True
 
     def start(self, factor: Grid) -> np.ndarray:
         """(2, ...) the median shape, and the rates: one per component if they are learned, else as given."""
@@ -71,60 +79,40 @@ class LearnedShapePrior(NamedTuple):
         """(shape, rate) of the entries."""
         return hypers[0], hypers[1] * scale
 
-    def draw(
-        self,
-        factor: Grid,
-        hypers: np.ndarray,
-        scale: Scale,
-        value: np.ndarray,
-        count: np.ndarray,
-        exposure: np.ndarray,
-        rng: np.random.Generator,
-    ) -> np.ndarray:
-        """Gamma(shape + count, rate + exposure), entry by entry."""
-        shape, rate = self.gamma(hypers, scale)
-        return np.asarray(rng.standard_gamma(shape + count) / (rate + exposure))
-
     def draw_hypers(
         self, factor: Grid, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
         """Shape and rates given the factor: log a on slices of (18.2), with the rates summed out, then b_k | a."""
-        evidence = self.evidence(factor, scale, value)
-        return self.drawn(factor, hypers, evidence, lambda log_a: self.log_density(log_a, evidence), rng)
+        entries = self.given_entries(factor, scale, value)
+        return self.drawn(factor, hypers, entries, lambda log_a: self.log_density(log_a, entries), rng)
 
     def drawn(
         self,
         factor: Grid,
         hypers: np.ndarray,
-        evidence: Evidence,
+        entries: GivenEntries,
         log_density: Callable[[np.ndarray], np.ndarray],
         rng: np.random.Generator,
     ) -> np.ndarray:
-        """Shape and rates given what the factor says; the shape's density has the rates summed out."""
+        """Shape and rates given the factor; the shape's density has the rates summed out."""
         now = np.log(hypers[0].flat[:1])
         shape = np.exp(draw_on_slices(log_density, now, BOUNDS, rng, WIDTH)[0])
         rates = hypers[1]
         if self.mean is not None:
-            drawn = rng.standard_gamma(1.0 + shape * evidence.sizes + evidence.added)
-            rates = np.reshape(drawn / (self.mean / shape + evidence.totals), factor.component_shape)
+            drawn = rng.standard_gamma(1.0 + shape * entries.sizes + entries.added)
+            rates = np.reshape(drawn / (self.mean / shape + entries.totals), factor.component_shape)
         return np.stack([np.full_like(rates, shape), rates])
 
     def draw_hypers_given_counts(
-        self,
-        factor: Grid,
-        hypers: np.ndarray,
-        scale: Scale,
-        count: np.ndarray,
-        exposure: np.ndarray,
-        rng: np.random.Generator,
+        self, factor: Grid, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
     ) -> np.ndarray:
         """Shape given the counts and exposures of all entries, which have to be drawn anew afterwards.
 
         Most entries are near zero, and given their values the shape hardly moves; with them summed out it is free.
         Learned rates move along, in proportion.
         """
-        told = self.told(factor, hypers, scale, count, exposure)
-        return self.drawn_given_counts(hypers, lambda log_a: self.log_mass(log_a, told), rng)
+        counts = self.given_counts(factor, hypers, given.scale, given.counts, given.exposures)
+        return self.drawn_given_counts(hypers, lambda log_a: self.log_mass(log_a, counts), rng)
 
     def drawn_given_counts(
         self, hypers: np.ndarray, log_mass: Callable[[np.ndarray], np.ndarray], rng: np.random.Generator
@@ -135,39 +123,39 @@ class LearnedShapePrior(NamedTuple):
         rates = hypers[1] if self.mean is None else hypers[1] * (shape / hypers[0])
         return np.stack([np.full_like(rates, shape), rates])
 
-    def told(
+    def given_counts(
         self, factor: Grid, hypers: np.ndarray, scale: Scale, count: np.ndarray, exposure: np.ndarray
-    ) -> "Told":
-        """What counts and exposures say, each parameter counted once; learned rates by their ratio to the shape."""
+    ) -> GivenCounts:
+        """Counts and exposures, each parameter counted once; learned rates by their ratio to the shape."""
         rate = (hypers[1] if self.mean is None else hypers[1] / hypers[0]) * scale
         arrays = np.broadcast_arrays(count, np.maximum(exposure, 0.0), rate)
         used = np.broadcast_to(factor.weight, factor.shape) > 0.0
         n, e, b = (x.ravel() if used.all() else x[used] for x in arrays)
         numbers, times = np.unique(n[n > 0.0], return_counts=True)
-        return Told(n, e, b, numbers, times)
+        return GivenCounts(n, e, b, numbers, times)
 
-    def log_mass(self, log_a: np.ndarray, told: "Told") -> np.ndarray:
+    def log_mass(self, log_a: np.ndarray, given: GivenCounts) -> np.ndarray:
         """(n,) log-densities of log a given counts and exposures, up to a constant (mathematics, equation 18.5)."""
         learned = self.mean is not None
-        return prior_of(log_a) + shape_given_counts(log_a, *told, learned)
+        return log_prior(log_a) + shape_given_counts(log_a, *given, learned)
 
-    def evidence(self, factor: Grid, scale: Scale, value: np.ndarray) -> Evidence:
-        """What the entries say, each parameter counted once."""
+    def given_entries(self, factor: Grid, scale: Scale, value: np.ndarray) -> GivenEntries:
+        """Sums over the entries, each parameter counted once."""
         scaled = scale * value
         logs, cut = factor.component_sums(np.log(scaled)), factor.component_sums(value <= SMALLEST)
         rates = 0.0
         if self.rate is not None:
             rates = float(factor.component_sums(np.broadcast_to(np.log(self.rate), factor.shape)).sum())
         sizes, totals = (np.ravel(factor.component_sums(x)) for x in (1.0, scaled))
-        return Evidence(sizes, totals, np.zeros(sizes.size), float(logs.sum()), rates, float(cut.sum()))
+        return GivenEntries(sizes, totals, np.zeros(sizes.size), float(logs.sum()), rates, float(cut.sum()))
 
-    def log_density(self, log_a: np.ndarray, evidence: Evidence) -> np.ndarray:
+    def log_density(self, log_a: np.ndarray, entries: GivenEntries) -> np.ndarray:
         """(n,) log-densities of log a given the entries, up to a constant (mathematics, equations 18.2 and 18.3).
 
         An entry that was cut at the smallest number stands for all below (mathematics, equation 18.4).
         """
         mean = np.nan if self.mean is None else self.mean
-        return prior_of(log_a) + shape_given_entries(log_a, *evidence, mean)
+        return log_prior(log_a) + shape_given_entries(log_a, *entries, mean)
 
     def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
         """The median shape, and rates at which the prior's means add up to the entries' scaled sum."""
@@ -190,13 +178,55 @@ class LearnedShapePrior(NamedTuple):
         """The rates; None where they vary from entry to entry."""
         return hypers[:, :, 1] if self.rate is None or np.size(self.rate) == 1 else None
 
-    def reported_shapes(self, hypers: np.ndarray) -> np.ndarray | None:
-        """(C, S) the shapes."""
-        return hypers[:, :, 0].reshape(*hypers.shape[:2], -1)[:, :, 0]
+    def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
+        """The shape."""
+        return {"_shape": ((), hypers[:, :, 0].reshape(*hypers.shape[:2], -1)[:, :, 0])}
 
-    def at(self, shape: float) -> GammaPrior:
-        """The prior of new rows in a draw with this shape."""
-        return GammaPrior(float(shape), 1.0 if self.rate is None else self.rate, learned=self.rate is None)
+    def summaries(self, factor: Grid, hypers: np.ndarray) -> list[np.ndarray]:
+        """The shape."""
+        return [self.reported(factor, hypers)["_shape"][1]]
+
+    def check_reported(self, name: str, values: np.ndarray) -> None:
+        """Shapes have bounds."""
+        check_shapes(name, values)
+
+    def gamma_of_new_rows(self, rates: np.ndarray, shape: float | None, scale: Scale) -> tuple[Any, Any]:
+        """(shape, rate) of the entries of new rows in a draw with this shape."""
+        return np.ravel(shape), rates * scale  # type: ignore[arg-type]
+
+    @property
+    def learns_shape(self) -> bool:
+        """Yes."""
+        return True
+
+    @property
+    def has_one_law(self) -> bool:
+        """Whether rates are learned, or one number."""
+        return bool(self.rate is None or np.size(self.rate) == 1)
+
+    @property
+    def size(self) -> float | None:
+        """The mean of an entry around which rates are learned; None if they are known."""
+        return self.mean
+
+    def of_size(self, mean: float) -> Self:
+        """The prior with learned rates around this mean of an entry; as it is if rates are known."""
+        return self if self.mean is None else replace(self, mean=mean)
+
+    def check_file(self, rule: str, wanted: Self) -> None:
+        """Refuse another known rate, and a mean that is not positive; a mean depends on the data."""
+        if (self.mean is None) != (wanted.mean is None) or not same(self.rate, wanted.rate):
+            raise ValueError(f"{rule}, got another rate, or one that is learned where theirs is not")
+        if self.mean is not None:
+            check_positive(rule, "mean", self.mean)
+
+    def describe(self) -> str:
+        """The shape's prior, and rates."""
+        if self.mean is not None:
+            rates = f"rates that are learned so that entries are of size {ranged(self.mean)} by the prior"
+        else:
+            rates = f"rate {ranged(self.rate)}"
+        return f"Independent gammas of one learned shape (prior: {LEARNED_SHAPE}) and {rates}."
 
     def facts(self) -> dict[str, Any]:
         """The mean, or the rates."""
@@ -210,6 +240,6 @@ class LearnedShapePrior(NamedTuple):
         return cls(facts["mean"], np.array(rate) if isinstance(rate, list) else rate)
 
 
-def prior_of(log_a: np.ndarray) -> np.ndarray:
+def log_prior(log_a: np.ndarray) -> np.ndarray:
     """(n,) log-densities of log a by the shape's own prior, up to a constant."""
     return np.asarray(-0.5 * ((log_a - np.log(MEDIAN)) / SPREAD) ** 2)

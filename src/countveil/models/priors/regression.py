@@ -2,14 +2,29 @@
 
 import hashlib
 from collections.abc import Callable
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from scipy.special import digamma, gammaln, zeta
 
+from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.shapes import look_at_shapes
 from countveil.laws.counts.slices import draw_on_slices
-from countveil.models.priors.learned_shape import BOUNDS, MEDIAN, SPREAD, WIDTH
-from countveil.models.priors.protocol import Grid, Scale
-from countveil.models.priors.row_evidence import Columns, Seen, Slope, Told
+from countveil.models.priors.learned_shape import WIDTH
+from countveil.models.priors.prior import (
+    BOUNDS,
+    LEARNED_SHAPE,
+    MEDIAN,
+    SPREAD,
+    Conditional,
+    Grid,
+    Prior,
+    Reported,
+    Scale,
+    check_shapes,
+    ranged,
+)
 
 KEPT = (
     0.0,
@@ -19,6 +34,106 @@ SLICED = 0.25  # of the sweeps draw shapes on slices, which alone leave a start 
 NARROW = 0.5  # of these slices: they step out where few rows tell of a shape, and are cut where many do
 OF_SHAPES = 0.5  # the spread of coefficients of shapes, relative to that of coefficients of means
 LARGEST = 40.0  # of coefficients, and of how far logarithms of means are from the usual one, either way
+NODES = 48  # of the integral of expected shares; 24 differ by less than 1e-3 in any share
+BEYOND = 3.0  # how far nodes reach past the least and the largest rate, in logarithms
+STEEPEST = 1e6  # of an entry's curvature, beside its shape: matrices stay well conditioned where no chain is
+
+
+class Slope(NamedTuple):
+    """A log-density at logarithms of means or shapes, up to a constant, and its derivatives."""
+
+    mass: np.ndarray  # (K,)
+    first: np.ndarray  # (D, K) with respect to each entry's logarithm
+    second: np.ndarray  # (D, K) with the sign turned round; of shapes, where it is positive
+
+
+class Columns(NamedTuple):
+    """The design beside a column of ones."""
+
+    rows: np.ndarray  # (D, 1 + P)
+    squares: np.ndarray  # (D, (1 + P)^2) products of any two columns
+
+    @classmethod
+    def of(cls, design: np.ndarray) -> Self:
+        """The columns of a design (D, P)."""
+        rows = np.column_stack([np.ones(len(design)), design])
+        return cls(rows, (rows[:, :, None] * rows[:, None, :]).reshape(len(rows), -1))
+
+
+class GivenCounts(NamedTuple):
+    """Counts and exposures, with the entries summed out (mathematics, (16.2))."""
+
+    columns: Columns
+    counts: np.ndarray  # (D, K)
+    exposures: np.ndarray  # (D, K) divided by the known scale of the entries' rates
+
+    def of_means(self, log_mean: np.ndarray, log_shape: np.ndarray) -> Slope:
+        """At logarithms of means (D, K)."""
+        weight, ratio = np.exp(log_shape) + self.counts, self.exposures * np.exp(log_mean - log_shape)
+        share = ratio / (1.0 + ratio)
+        mass = np.einsum("dk,dk->k", self.counts, log_mean) - np.einsum("dk,dk->k", weight, np.log1p(ratio))
+        expected = weight * share
+        return Slope(mass, self.counts - expected, expected * (1.0 - share))
+
+    def of_sizes(self, slopes: np.ndarray, log_shape: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Log-densities of log sizes (K,), where ``slopes`` (D, K) are logarithms of means without them."""
+        total, weight = self.counts.sum(axis=0), np.exp(log_shape) + self.counts
+        ratio = self.exposures * np.exp(slopes - log_shape)
+
+        def log_mass(size: np.ndarray) -> np.ndarray:
+            return np.asarray(total * size - np.einsum("dk,dk->k", weight, np.log1p(ratio * np.exp(size))))
+
+        return log_mass
+
+    def of_shapes(self, log_mean: np.ndarray) -> Callable[[np.ndarray], Slope]:
+        """At logarithms of shapes (D, K), given those of means."""
+        exposed = self.exposures * np.exp(log_mean)
+
+        def at(log_shape: np.ndarray) -> Slope:
+            first, second = np.empty_like(log_shape), np.empty_like(log_shape)
+            mass = look_at_shapes(log_shape, self.counts, exposed, first, second)
+            return Slope(mass, first, np.maximum(second, 0.0))
+
+        return at
+
+
+class GivenEntries(NamedTuple):
+    """The entries themselves; those that were cut at the smallest number stand for all below (18.4)."""
+
+    columns: Columns
+    values: np.ndarray  # (D, K) multiplied by the known scale of the entries' rates
+    cut: np.ndarray  # (D, K) whether an entry was too small for a number
+
+    @classmethod
+    def of(cls, columns: Columns, scaled: np.ndarray, value: np.ndarray) -> Self:
+        """Entries, and the same multiplied by a scale."""
+        return cls(columns, scaled, value <= SMALLEST)
+
+    def of_means(self, log_mean: np.ndarray, log_shape: np.ndarray) -> Slope:
+        """At logarithms of means (D, K); the curvature has a bound."""
+        a = np.exp(log_shape)
+        ratio = a * self.values * np.exp(-log_mean)
+        mass = -(a * log_mean).sum(axis=0) - ratio.sum(axis=0)
+        return Slope(mass, ratio - a, np.minimum(ratio, STEEPEST * a))
+
+    def of_sizes(self, slopes: np.ndarray, log_shape: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Log-densities of log sizes (K,), where ``slopes`` (D, K) are logarithms of means without them."""
+        a = np.exp(log_shape)
+        total, ratio = a.sum(axis=0), (a * self.values * np.exp(-slopes)).sum(axis=0)
+        return lambda size: -total * size - ratio * np.exp(-size)
+
+    def of_shapes(self, log_mean: np.ndarray) -> Callable[[np.ndarray], Slope]:
+        """At logarithms of shapes (D, K), given those of means."""
+        ratio = self.values * np.exp(-log_mean)
+        logs = np.log(self.values) - log_mean
+
+        def at(log_shape: np.ndarray) -> Slope:
+            a = np.exp(log_shape)
+            mass = a * (log_shape + logs - ratio) - gammaln(a) - self.cut * log_shape
+            first = a * (log_shape + 1.0 + logs - ratio - digamma(a)) - self.cut
+            return Slope(mass.sum(axis=0), first, np.maximum(a**2 * zeta(2.0, a) - a, 0.0))
+
+        return at
 
 
 class Place(NamedTuple):
@@ -50,7 +165,8 @@ def tilted(log_a: np.ndarray, tilt: np.ndarray) -> np.ndarray:
     return np.clip(log_a + tilt, *BOUNDS)
 
 
-class RegressionPrior(NamedTuple):
+@dataclass(frozen=True)
+class RegressionPrior(Prior):
     """Independent Gamma(a_k exp(x_d g_k), mean m_k exp(x_d beta_k)) over a factor (mathematics, section 16).
 
     Coefficients of means have the prior beta_pk ~ Normal(0, ``spread``^2), those of shapes half of that spread. The
@@ -66,15 +182,11 @@ class RegressionPrior(NamedTuple):
     design: np.ndarray  # (D, P)
     spread: float = 1.0
 
-    @property
-    def kind(self) -> str:
-        """Its name in files."""
-        return "gamma-with-covariates"
-
-    @property
-    def independent(self) -> bool:
-        """Every entry is a gamma variable of its own, given the hyperparameters."""
-        return True
+    kind: ClassVar[str] = "gamma-with-covariates"
+    independent: ClassVar[bool] = True
+    collapsed: ClassVar[bool] = True
+    needs: ClassVar[str | None] = "covariates"
+    of_rows: ClassVar[bool] = True
 
     def start(self, factor: Grid) -> np.ndarray:
         """(2 + 2 P, 1, K) the known or median shape, rates of entries of size ``mean``, coefficients of zero."""
@@ -88,39 +200,22 @@ class RegressionPrior(NamedTuple):
         log_shape, log_mean = entries(hypers[:, 0], self.design)
         return np.exp(log_shape), np.exp(log_shape - log_mean) * scale
 
-    def draw(
-        self,
-        factor: Grid,
-        hypers: np.ndarray,
-        scale: Scale,
-        value: np.ndarray,
-        count: np.ndarray,
-        exposure: np.ndarray,
-        rng: np.random.Generator,
-    ) -> np.ndarray:
-        """Gamma(shape + count, rate + exposure), entry by entry."""
-        shape, rate = self.gamma(hypers, scale)
-        return np.asarray(rng.standard_gamma(shape + count) / (rate + exposure))
-
     def draw_hypers(
         self, factor: Grid, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
         """Given the factor if it is used twice; else as they are: they are drawn given counts."""
-        return self.drawn(hypers, self.seen(scale, value), rng) if factor.shared else hypers
+        return self.drawn(hypers, self.given_entries(scale, value), rng) if factor.shared else hypers
 
     def draw_hypers_given_counts(
-        self,
-        factor: Grid,
-        hypers: np.ndarray,
-        scale: Scale,
-        count: np.ndarray,
-        exposure: np.ndarray,
-        rng: np.random.Generator,
+        self, factor: Grid, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
     ) -> np.ndarray:
         """Given counts, with the entries summed out (16.2)."""
-        return self.drawn(hypers, self.told(scale, count, exposure), rng)
+        counts = self.given_counts(given.scale, given.counts, given.exposures)
+        return self.drawn(hypers, counts, rng)
 
-    def drawn(self, hypers: np.ndarray, known: Told | Seen, rng: np.random.Generator) -> np.ndarray:
+    def drawn(
+        self, hypers: np.ndarray, known: GivenCounts | GivenEntries, rng: np.random.Generator
+    ) -> np.ndarray:
         """Shapes, now and then, and sizes on slices; then both with their coefficients by Newton proposals."""
         means, shapes = 2, 2 + self.design.shape[1]
         found = np.vstack([np.log(hypers[0] / hypers[1]), hypers[means:shapes, 0]])
@@ -135,7 +230,11 @@ class RegressionPrior(NamedTuple):
         return np.concatenate([np.exp([own[0], own[0] - found[0]]), found[1:], own[1:]])[:, None]
 
     def drawn_shapes(
-        self, own: np.ndarray, log_mean: np.ndarray, known: Told | Seen, rng: np.random.Generator
+        self,
+        own: np.ndarray,
+        log_mean: np.ndarray,
+        known: GivenCounts | GivenEntries,
+        rng: np.random.Generator,
     ) -> np.ndarray:
         """New logarithms of shapes and their coefficients (1 + P, K), given logarithms of means (D, K)."""
         at = known.of_shapes(log_mean)
@@ -154,20 +253,20 @@ class RegressionPrior(NamedTuple):
 
         return np.vstack([own[:1], proposed(with_known, own[1:], limits_of(len(own) - 1), rng)])
 
-    def told(self, scale: Scale, count: np.ndarray, exposure: np.ndarray) -> Told:
-        """Counts and exposures, beside the design."""
-        return Told(Columns.of(self.design), count, np.maximum(exposure, 0.0) / scale)
+    def given_counts(self, scale: Scale, count: np.ndarray, exposure: np.ndarray) -> GivenCounts:
+        """Counts and exposures, with the design."""
+        return GivenCounts(Columns.of(self.design), count, np.maximum(exposure, 0.0) / scale)
 
-    def seen(self, scale: Scale, value: np.ndarray) -> Seen:
-        """The entries, beside the design."""
-        return Seen.of(Columns.of(self.design), scale * value, value)
+    def given_entries(self, scale: Scale, value: np.ndarray) -> GivenEntries:
+        """The entries, with the design."""
+        return GivenEntries.of(Columns.of(self.design), scale * value, value)
 
     def slopes(self, found: np.ndarray) -> np.ndarray:
         """(D, K) logarithms of the entries' prior means before offsets."""
         return found[0] + np.clip(self.design @ found[1:], -LARGEST, LARGEST)
 
     def mass_of_sizes(
-        self, slopes: np.ndarray, log_shape: np.ndarray, known: Told | Seen
+        self, slopes: np.ndarray, log_shape: np.ndarray, known: GivenCounts | GivenEntries
     ) -> Callable[[np.ndarray], np.ndarray]:
         """Log-densities of log sizes (K,) given all else, up to a constant; ``slopes`` are without them."""
         of_data = known.of_sizes(slopes, log_shape)
@@ -179,7 +278,7 @@ class RegressionPrior(NamedTuple):
         """Log-densities of log shapes (K,) given their coefficients, of which ``tilt`` (D, K) comes."""
         return lambda log_a: at(tilted(log_a, tilt)).mass - 0.5 * ((log_a - np.log(MEDIAN)) / SPREAD) ** 2
 
-    def place(self, found: np.ndarray, log_shape: np.ndarray, known: Told | Seen) -> Place:
+    def place(self, found: np.ndarray, log_shape: np.ndarray, known: GivenCounts | GivenEntries) -> Place:
         """What proposals ask of log sizes and coefficients; Newton's curvature has the prior's mean one of the size."""
         mass, first, second = known.of_means(self.slopes(found), log_shape)
         small, size = self.mean * np.exp(-found[0]), len(found)
@@ -192,7 +291,7 @@ class RegressionPrior(NamedTuple):
         return stepped(found, mass, slope, curvature)
 
     def place_of_shapes(
-        self, own: np.ndarray, at: Callable[[np.ndarray], Slope], known: Told | Seen
+        self, own: np.ndarray, at: Callable[[np.ndarray], Slope], known: GivenCounts | GivenEntries
     ) -> Place:
         """What proposals ask of log shapes and their coefficients (1 + P, K)."""
         tilt, size = self.design @ own[1:], len(own)
@@ -225,9 +324,47 @@ class RegressionPrior(NamedTuple):
         """The rates where x_d = 0."""
         return hypers[:, :, 1]
 
-    def reported_shapes(self, hypers: np.ndarray) -> np.ndarray | None:
-        """None: every component has a shape of its own."""
-        return None
+    def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
+        """Each component's shape, and coefficients of means and of shapes, of columns that are centred and scaled."""
+        values = np.squeeze(hypers, axis=3)
+        means, shapes = np.split(values[:, :, 2:], 2, axis=2)
+        return {
+            "_shape": ((1,), values[:, :, 0]),
+            "_effect": (("term", 1), means),
+            "_shape_effect": (("term", 1), shapes),
+        }
+
+    def summaries(self, factor: Grid, hypers: np.ndarray) -> list[np.ndarray]:
+        """Mean shapes."""
+        return [np.squeeze(hypers, axis=3)[:, :, 0].mean(axis=2)]
+
+    def check_reported(self, name: str, values: np.ndarray) -> None:
+        """Shapes and coefficients have bounds."""
+        if not name.endswith("_effect"):
+            check_shapes(name, values)
+        elif not (np.abs(values) <= LARGEST).all():
+            raise ValueError(f"must hold coefficients of at most {LARGEST} at {name}, got another")
+
+    @property
+    def has_one_law(self) -> bool:
+        """At the start, where coefficients are zero."""
+        return True
+
+    def check_file(self, rule: str, wanted: Self) -> None:
+        """Refuse another shape or spread, or a mean that is not positive; means depend on the data."""
+        known = self.shape == wanted.shape and self.spread == wanted.spread
+        if not known or not 0.0 < self.mean < np.inf:
+            raise ValueError(f"{rule}, got another shape, spread or mean")
+
+    def describe(self) -> str:
+        """Shapes, and the priors of coefficients."""
+        shape = f"a learned shape for each component (prior: {LEARNED_SHAPE})"
+        if self.shape is not None:
+            shape = f"shape {ranged(self.shape)}"
+        return (
+            f"Gammas of {shape}; means and shapes depend on covariates. Coefficients of standardised columns are "
+            f"Normal(0, {ranged(self.spread)}^2), those of shapes Normal(0, {ranged(OF_SHAPES * self.spread)}^2)."
+        )
 
     def facts(self) -> dict[str, Any]:
         """Everything except the design: of this, how many columns it has, and a digest."""
@@ -291,3 +428,22 @@ def towards(place: Place, kept: float) -> tuple[np.ndarray, np.ndarray]:
     """(root L (K, Q, Q) of the precision L L^T, mean (K, Q)) of the proposal from a place."""
     root = np.linalg.cholesky(place.curvature / (1.0 - kept**2))
     return root, kept * place.found.T + (1.0 - kept) * place.aim
+
+
+def expected_shares(shape: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    """E[theta_k / sum_j theta_j] for theta_k ~ Gamma(shape, rate), along the last axis (mathematics, equation 16.3).
+
+    Arrays (..., K) that broadcast against each other; the result has the shape of the rates.
+    """
+    log_rate = np.log(rate)
+    low, high = log_rate.min(axis=-1) - BEYOND, log_rate.max(axis=-1) + BEYOND
+    found, left = np.zeros(np.broadcast_shapes(shape.shape, rate.shape)), 1.0
+    for i in range(NODES + 1):
+        end = np.exp(low + (high - low) * i / NODES)[..., None]
+        middle = np.exp(low + (high - low) * (i - 0.5) / NODES)[..., None] if i else 0.5 * end
+        beyond = np.exp(-(shape * np.log1p(end / rate)).sum(axis=-1, keepdims=True))
+        weight = shape / (rate + middle)
+        found += (left - beyond) * weight / weight.sum(axis=-1, keepdims=True)
+        left = beyond
+    found += left * (shape / shape.sum(axis=-1, keepdims=True))
+    return np.asarray(found)

@@ -1,18 +1,20 @@
 """Gamma priors of topics whose seeded words have a larger shape."""
 
 import hashlib
-from typing import Any, NamedTuple, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import gammaln
 
 from countveil.kernels.gamma import SMALLEST
 from countveil.models.priors.gamma import GammaPrior
-from countveil.models.priors.learned_shape import Evidence, LearnedShapePrior, Told
-from countveil.models.priors.protocol import Grid, Scale
+from countveil.models.priors.learned_shape import GivenCounts, GivenEntries, LearnedShapePrior
+from countveil.models.priors.prior import Conditional, Grid, Prior, Reported, Scale, ranged, same
 
 
-class SeededPrior(NamedTuple):
+@dataclass(frozen=True)
+class SeededPrior(Prior):
     """Independent Gamma(a + s_vk, b_k) over a factor of words v by topics k (mathematics, section 18).
 
     The shape a and the rates b_k are known or learned as in ``usual``. What is added, s_vk, is positive for the seeded
@@ -23,15 +25,10 @@ class SeededPrior(NamedTuple):
     usual: GammaPrior | LearnedShapePrior
     added: np.ndarray  # (V, K)
 
-    @property
-    def kind(self) -> str:
-        """Its name in files."""
-        return "gamma-with-seeds"
-
-    @property
-    def independent(self) -> bool:
-        """Every entry is a gamma variable of its own, given the hyperparameters."""
-        return True
+    kind: ClassVar[str] = "gamma-with-seeds"
+    independent: ClassVar[bool] = True
+    collapsed: ClassVar[bool] = True
+    needs: ClassVar[str | None] = "seeds"
 
     @property
     def n_seeded(self) -> int:
@@ -47,75 +44,55 @@ class SeededPrior(NamedTuple):
         shape, rate = self.usual.gamma(hypers, scale)
         return shape + self.added, rate
 
-    def draw(
-        self,
-        factor: Grid,
-        hypers: np.ndarray,
-        scale: Scale,
-        value: np.ndarray,
-        count: np.ndarray,
-        exposure: np.ndarray,
-        rng: np.random.Generator,
-    ) -> np.ndarray:
-        """Gamma(shape + count, rate + exposure), entry by entry."""
-        shape, rate = self.gamma(hypers, scale)
-        return np.asarray(rng.standard_gamma(shape + count) / (rate + exposure))
-
     def draw_hypers(
         self, factor: Grid, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
         """Rates given the factor, and before them a learned shape, by (18.7)."""
         if isinstance(self.usual, GammaPrior):
             return self.whole.draw_hypers(factor, hypers, scale, value, rng)
-        evidence = self.evidence(factor, scale, value)
+        entries = self.given_entries(factor, scale, value)
         return self.usual.drawn(
-            factor, hypers, evidence, lambda log_a: self.log_density(log_a, evidence, value), rng
+            factor, hypers, entries, lambda log_a: self.log_density(log_a, entries, value), rng
         )
 
     @property
     def whole(self) -> GammaPrior:
         """The prior of a known shape as one of gammas whose shapes vary."""
         assert isinstance(self.usual, GammaPrior)
-        return self.usual._replace(shape=self.usual.shape + self.added)
+        return replace(self.usual, shape=self.usual.shape + self.added)
 
     def draw_hypers_given_counts(
-        self,
-        factor: Grid,
-        hypers: np.ndarray,
-        scale: Scale,
-        count: np.ndarray,
-        exposure: np.ndarray,
-        rng: np.random.Generator,
+        self, factor: Grid, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
     ) -> np.ndarray:
         """A learned shape given the counts and exposures of all entries, by (18.8), as ``usual`` draws it."""
         if isinstance(self.usual, GammaPrior):
             return hypers
-        told = self.usual.told(factor, hypers, scale, count, exposure)
-        return self.usual.drawn_given_counts(hypers, lambda log_a: self.log_mass(log_a, told), rng)
+        counts = self.usual.given_counts(factor, hypers, given.scale, given.counts, given.exposures)
+        return self.usual.drawn_given_counts(hypers, lambda log_a: self.log_mass(log_a, counts), rng)
 
-    def evidence(self, factor: Grid, scale: Scale, value: np.ndarray) -> Evidence:
-        """What the entries say of a learned shape, with what is added to each component's sum of shapes."""
+    def given_entries(self, factor: Grid, scale: Scale, value: np.ndarray) -> GivenEntries:
+        """As without seeds, with what is added to each component's sum of shapes."""
         assert isinstance(self.usual, LearnedShapePrior)
         added = np.ravel(factor.component_sums(self.added))
-        return self.usual.evidence(factor, scale, value)._replace(added=added)
+        return self.usual.given_entries(factor, scale, value)._replace(added=added)
 
-    def log_density(self, log_a: np.ndarray, evidence: Evidence, value: np.ndarray) -> np.ndarray:
+    def log_density(self, log_a: np.ndarray, entries: GivenEntries, value: np.ndarray) -> np.ndarray:
         """(n,) log-densities of log a given the entries, up to a constant (mathematics, equation 18.7)."""
         assert isinstance(self.usual, LearnedShapePrior)
         seeded, a = self.added > 0.0, np.exp(log_a)[:, None]
         shape, cut = a + self.added[seeded], value[seeded] <= SMALLEST
         own = gammaln(a) - gammaln(shape) + cut * (log_a[:, None] - np.log(shape))
-        return self.usual.log_density(log_a, evidence) + own.sum(axis=1)
+        return self.usual.log_density(log_a, entries) + own.sum(axis=1)
 
-    def log_mass(self, log_a: np.ndarray, told: Told) -> np.ndarray:
+    def log_mass(self, log_a: np.ndarray, given: GivenCounts) -> np.ndarray:
         """(n,) log-densities of log a given counts and exposures, up to a constant (mathematics, equation 18.8)."""
         assert isinstance(self.usual, LearnedShapePrior)
         seeded, a = np.ravel(self.added > 0.0), np.exp(log_a)[:, None]
-        added, counts = np.ravel(self.added)[seeded], told.counts[seeded]
-        rate = told.rates[seeded] * (1.0 if self.usual.mean is None else a)
+        added, counts = np.ravel(self.added)[seeded], given.counts[seeded]
+        rate = given.rates[seeded] * (1.0 if self.usual.mean is None else a)
         own = gammaln(a + added + counts) - gammaln(a + counts) - gammaln(a + added) + gammaln(a)
-        own -= added * np.log1p(told.exposures[seeded] / rate)
-        return self.usual.log_mass(log_a, told) + own.sum(axis=1)
+        own -= added * np.log1p(given.exposures[seeded] / rate)
+        return self.usual.log_mass(log_a, given) + own.sum(axis=1)
 
     def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
         """Those of ``usual``, with rates at which the prior's means add up to the entries' scaled sum."""
@@ -135,9 +112,40 @@ class SeededPrior(NamedTuple):
         """The rates; None where they vary from entry to entry."""
         return self.usual.reported_rates(hypers)
 
-    def reported_shapes(self, hypers: np.ndarray) -> np.ndarray | None:
-        """(C, S) learned shapes of the entries without a seed; None if the shape is known."""
-        return self.usual.reported_shapes(hypers)
+    def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
+        """A learned shape of the entries without a seed."""
+        return self.usual.reported(factor, hypers)
+
+    def summaries(self, factor: Grid, hypers: np.ndarray) -> list[np.ndarray]:
+        """Those of ``usual``."""
+        return self.usual.summaries(factor, hypers)
+
+    def check_reported(self, name: str, values: np.ndarray) -> None:
+        """As ``usual``."""
+        self.usual.check_reported(name, values)
+
+    @property
+    def n_anchored(self) -> int:
+        """The topics with seeded words, which come first."""
+        return self.n_seeded
+
+    @property
+    def learns_shape(self) -> bool:
+        """As ``usual``."""
+        return self.usual.learns_shape
+
+    def check_file(self, rule: str, wanted: Self) -> None:
+        """Refuse other seeds, and what ``usual`` refuses."""
+        if not same(self.added, wanted.added):
+            raise ValueError(f"{rule}, got other seeds")
+        if self.usual.kind != wanted.usual.kind:
+            raise ValueError(f"{rule}, of kind {wanted.usual.kind}, got {self.usual.kind}")
+        self.usual.check_file(rule, wanted.usual)  # type: ignore[arg-type]
+
+    def describe(self) -> str:
+        """``usual``, and what is added."""
+        more = f"{ranged(self.added.max())} is added to the shape of every seeded word in its topic."
+        return f"{self.usual.describe()} Seeded topics: {self.n_seeded}; {more}"
 
     def facts(self) -> dict[str, Any]:
         """Those of ``usual``; and of what is added, a digest."""
