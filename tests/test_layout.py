@@ -43,6 +43,7 @@ CROSS_CUTTING = {
     "study/page/test_noise_in_browser.py": "the page's noise in Chromium, by the tests of the Python noise",
     "privacy/test_alone.py": "the owner's wing on a device with nothing installed",
     "recipes/test_bursts.py": "the recipe of a likelihood that has a parameter of its own",
+    "recipes/test_uniform.py": "a mechanism that Reports read, added by its recipe",
     "recipes/test_recipes.py": "the recipes of CONTRIBUTING: a toy mechanism, likelihood, prior and algorithm",
     "report/browse/test_browser.py": "the page on which a fit is browsed, in Chromium",
     "report/test_browser.py": "the page about a fit, in Chromium",

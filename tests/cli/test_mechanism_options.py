@@ -2,10 +2,13 @@ from functools import partial
 
 import pandas as pd
 import pytest
+from typer.main import get_command
 
 import countveil as cv
+from countveil.cli.app import app
 from countveil.cli.mechanism_options import (
     KINDS,
+    MechanismOptions,
     MechanismTable,
     check_in_column,
     of_column,
@@ -60,6 +63,13 @@ def test_options_state_a_mechanism(kind, given, wanted):
 def test_every_mechanism_has_a_name_here():
     kinds = {kind.func if isinstance(kind, partial) else kind for kind, _ in KINDS.values()}
     assert kinds == set(m.MECHANISMS.values()) - {m.Composed}
+
+
+@pytest.mark.parametrize("command", ["import", "plan"])
+def test_every_parameter_of_a_mechanism_is_an_option_of_both_commands(command):
+    options = {name for each in get_command(app).commands[command].params for name in each.opts}
+    assert {f"--{name}" for _, names in KINDS.values() for name in names} <= options
+    assert "--hides-zero" in options
 
 
 def test_suppression_may_hide_zeros_and_nothing_else_does():
@@ -125,7 +135,7 @@ def test_one_rule_may_be_in_one_text():
 
 def test_sigma_in_a_column_of_a_long_table():
     frame = {"store": ["s", "s", "t"], "item": ["a", "b", "a"]}
-    asked = (["store", "item"], "thresholded", False, {"sigma": "sd", "noise": "gaussian", "above": "25"})
+    asked = ["store", "item"], MechanismOptions("thresholded", sigma="sd", noise="gaussian", above="25")
     s, t = (m.Thresholded(m.Gaussian(sigma), 25) for sigma in ("2", "4.5"))
     assert of_column(pd.DataFrame(frame | {"sd": ["2", "2", "2"]}), *asked) == (s, None)
     assert of_column(pd.DataFrame(frame | {"sd": ["2", "2", "4.5"]}), *asked) == ({"s": s, "t": t}, "store")

@@ -168,9 +168,9 @@ def test_sparse_tensors_are_imported_unless_they_are_too_large():
         ([[np.nan]], m.Rounding(5), "must not be missing"),
         ([[0.5]], m.DiscreteGaussian(1), "must be whole numbers"),
         ([[4]], m.RandomRounding(3), "multiples of 3"),
-        (np.zeros((9, 9)), m.DiscreteGaussian(1), "cut at zero"),
-        (sp.csr_array((9, 9)), m.DiscreteGaussian(1), "cut at zero"),
-        (np.zeros((9, 9)), m.Skellam(2, 2), "cut at zero"),
+        (np.zeros((9, 9)), m.DiscreteGaussian(1), "truncated at zero"),
+        (sp.csr_array((9, 9)), m.DiscreteGaussian(1), "truncated at zero"),
+        (np.zeros((9, 9)), m.Skellam(2, 2), "truncated at zero"),
         (np.array(3.0), m.Rounding(3), "two axes or more, got 0"),
         (np.zeros(3), m.Rounding(3), "two axes or more, got 1"),
         (np.ma.masked_array([[1, 2]], [[True, True]]), m.Rounding(2), "mask must leave a report"),
@@ -237,7 +237,7 @@ def test_masked_cells_hide_what_their_mechanism_cannot_have_made():
         with pytest.raises(ValueError, match="at least 10, or absent, under Suppression"):
             cv.import_reports(values, each, "s", mask=mask)
     zeros = np.zeros((40, 2))
-    with pytest.raises(ValueError, match="cut at zero"):
+    with pytest.raises(ValueError, match="truncated at zero"):
         cv.import_reports(zeros, m.DiscreteGaussian(1), "s")
     seen = np.ones((40, 2), bool)
     seen[0] = False

@@ -3,7 +3,8 @@
 import threading
 import time
 from dataclasses import KW_ONLY
-from typing import Annotated
+from types import SimpleNamespace
+from typing import Annotated, NamedTuple
 
 import pytest
 from sklearn.base import clone
@@ -11,7 +12,8 @@ from sklearn.base import clone
 import countveil as cv
 from countveil.common.parameters import OneOf, Option, check_rules, declared
 from countveil.engines.threads import ThreadEngine
-from countveil.inference.algorithm import Method, engine_or_threads
+from countveil.inference.algorithm import Method, bind, engine_or_threads
+from countveil.inference.run import name_of
 from tests.joint import fit_settings
 
 
@@ -45,6 +47,34 @@ def test_scikit_learn_knows_methods_as_parameters_with_parameters():
     other = clone(model).set_params(method__way="first")
     assert (model.method.way, other.method.way) == ("second", "first")
     assert repr(model) == "TopicModel(method=Slow(way='second'), n_topics=2)"
+
+
+class Toy(SimpleNamespace):
+    """An algorithm of which ``step`` reads one option and ``init`` another."""
+
+    __name__ = "toy"
+
+    class State(NamedTuple):
+        sweep: int = 0
+
+    def init(self, start=0):
+        return self.State(start)
+
+    def step(self, state, by=1):
+        return self.State(state.sweep + by)
+
+
+def test_functions_are_bound_to_the_options_that_they_read():
+    toy = Toy()
+    bound = bind(toy, by=3, start=10)
+    assert bound.step(bound.init()).sweep == 13
+    assert bound.State is toy.State
+    assert cv.Gibbs().bound() is cv.Gibbs.algorithm
+
+
+def test_a_fit_does_not_resume_with_other_options():
+    names = {name_of(bind(Toy(), by=by)) for by in (1, 2, 2)}
+    assert names == {"toy(by=1)", "toy(by=2)"}
 
 
 def test_methods_are_cautious_where_they_say_nothing():

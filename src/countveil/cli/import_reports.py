@@ -48,21 +48,7 @@ def import_table(
         str | None,
         typer.Option(help="Who published the reports, and where, in one line [default: the file name]."),
     ] = None,
-    mechanism: m.Kind = None,
-    alpha: m.Alpha = None,
-    sigma: m.Sigma = None,
-    scale: m.Scale = None,
-    l1: m.L1 = None,
-    l2: m.L2 = None,
-    base: m.Base = None,
-    below: m.Below = None,
-    lower: m.Lower = None,
-    upper: m.Upper = None,
-    hides_zero: m.HidesZero = False,
-    above: m.Above = None,
-    probability: m.Probability = None,
-    noise: m.Noise = None,
-    probabilities: m.Probabilities = None,
+    by_options: m.MechanismOptions,
     stands_for: CellOptions,
     mechanisms: Annotated[
         Path | None,
@@ -148,32 +134,16 @@ def import_table(
         totals, total_row, total_column, totals_of, totals_mechanism, totals_in_table, total
     )
     of_cells = Path(exposure) if exposure is not None and long is None else None
-    check_free(output, force, table, probabilities, mechanisms, of_cells, *stated_totals.paths)
+    check_free(output, force, table, by_options.probabilities, mechanisms, of_cells, *stated_totals.paths)
     check_ending(output, ".npz")
-    given: dict[str, Any] = {
-        "alpha": alpha,
-        "sigma": sigma,
-        "scale": scale,
-        "l1": l1,
-        "l2": l2,
-        "base": base,
-        "below": below,
-        "lower": lower,
-        "upper": upper,
-        "probability": probability,
-    }
-    given |= {"above": above, "noise": noise, "probabilities": probabilities}
-    if mechanisms is not None and (
-        mechanism is not None or hides_zero or any(each is not None for each in given.values())
-    ):
+    if mechanisms is not None and by_options.given:
         raise ValueError(
             "--mechanisms must come without --mechanism and its parameters: they are in the file"
         )
-    in_column = m.check_in_column(given, long)
+    in_column = m.check_in_column(by_options.parameters, long)
     stated: Any = None
-    stating = mechanism is not None or any(each is not None for each in given.values())
-    if mechanisms is None and not in_column and (stating or edges.network):
-        stated = m.stated_mechanism(mechanism, hides_zero, given)
+    if mechanisms is None and not in_column and (by_options.given or edges.network):
+        stated = by_options.stated()
     if (long is None) != (value is None):
         raise ValueError("--long and --value must come together: axes, and the column of reports")
     if long is not None and (no_header or row_labels is not None):
@@ -211,7 +181,7 @@ def import_table(
         if stated is not None or by is not None:
             return stated
         ranges = None if read.cells is None else mechanism_of_intervals(read.cells)
-        return m.stated_mechanism(mechanism, hides_zero, given) if ranges is None else ranges
+        return by_options.stated() if ranges is None else ranges
 
     read: Cells | None = None
     flags, layout, n_cells, no_row = None, None, 0, ""
@@ -226,7 +196,8 @@ def import_table(
             *([] if by is None else [by.by]),
             *t.columns_named(sums, groups, [*axes, value]),
         ]
-        numbers = [*([given["sigma"]] if in_column else []), *([] if exposure is None else [exposure])]
+        in_columns = (by_options.sigma if in_column else None), exposure
+        numbers = [name for name in in_columns if name is not None]
         with doubts_said():
             whole = read_long(table, axes, value, words, further, numbers=numbers, status=status, stated=form)
         stated = stated if in_column else of_intervals(whole)
@@ -235,7 +206,7 @@ def import_table(
         key = None if by is None else by.by
         stated = stated if by is None else by.of(kept.frame[by.by].tolist())
         if in_column:
-            stated, key = m.of_column(kept.frame, axes, mechanism, hides_zero, given)
+            stated, key = m.of_column(kept.frame, axes, by_options)
         frame, stated, key = by_row(kept.frame, stated, key, kept.cells.intervals)
         with doubts_said():
             release = import_long(
@@ -243,7 +214,7 @@ def import_table(
                 background=left_out, totals=[*sums, *inside] or None, groups=groups, exposure=exposure,
                 simulated=simulated,
             )  # fmt: skip
-        no_row = without_row(prod(release.shape) - len(kept.frame), mechanism, left_out)
+        no_row = without_row(prod(release.shape) - len(kept.frame), by_options.mechanism, left_out)
         read, flags, layout, n_cells = kept.cells, kept.flags, kept.layout, len(whole.frame)
     else:
         with doubts_said():

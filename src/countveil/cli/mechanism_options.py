@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
@@ -41,13 +41,6 @@ KINDS: Mapping[str, tuple[Callable[..., Mechanism], tuple[str, ...]]] = {
 Number = str | None
 THEN = " then "
 """Between rules that were applied one after another."""
-Kind = Annotated[
-    str | None,
-    typer.Option(
-        help=f"What was done to the counts: {', '.join(KINDS)}. Or the rule of a publisher: {', '.join(m.PRESETS)}. "
-        'Or several rules in order, each with its options: "suppression --below 8 then rounding --base 5".'
-    ),
-]
 PARAMETERS = "Parameters of the mechanism"
 """The panel of help for them."""
 
@@ -57,31 +50,68 @@ def parameter(help: str, *names: str, **more: Any) -> Any:
     return typer.Option(*names, help=help, rich_help_panel=PARAMETERS, **more)
 
 
-Alpha = Annotated[Number, parameter("Two-sided geometric noise: alpha. Needs no --mechanism.")]
-Sigma = Annotated[
-    Number,
-    parameter(
-        "Gaussian noise: its standard deviation; with --long, also the column that has it.",
-        metavar="NUMBER|COLUMN",
-    ),
-]
-Scale = Annotated[Number, parameter("Laplace noise: its scale.")]
-L1 = Annotated[Number, parameter("Skellam noise: rate of the Poisson count that was added.", "--l1")]
-L2 = Annotated[Number, parameter("Skellam noise: rate of the Poisson count that was subtracted.", "--l2")]
-Base = Annotated[Number, parameter("Rounding: its base.")]
-Below = Annotated[Number, parameter("Suppression: positive counts below this number are hidden.")]
-Lower = Annotated[Number, parameter("Interval: the smallest count that is hidden.")]
-Upper = Annotated[Number, parameter("Interval: the largest count that is hidden, or inf.")]
-HidesZero = Annotated[bool, parameter("Suppression: zeros are hidden, too.", "--hides-zero")]
-Above = Annotated[
-    Number,
-    parameter("Top-coding: its bound. Thresholded noise: noisy values up to this number were left out."),
-]
-Probability = Annotated[Number, parameter("Randomised response: probability that a 0 or 1 was flipped.")]
-Noise = Annotated[str | None, parameter("Thresholded noise: the mechanism of the noise, such as gaussian.")]
-Probabilities = Annotated[
-    Path | None, parameter("Table: a .csv with P(report | count), a row for each count from 0.")
-]
+class MechanismOptions(NamedTuple):
+    """The mechanism as options of a command: a field for each parameter in ``KINDS``, None if it was not given."""
+
+    mechanism: Annotated[
+        str | None,
+        typer.Option(
+            help=f"What was done to the counts: {', '.join(KINDS)}. Or the rule of a publisher: "
+            f"{', '.join(m.PRESETS)}. Or several rules in order, each with its options: "
+            '"suppression --below 8 then rounding --base 5".'
+        ),
+    ] = None
+    alpha: Annotated[Number, parameter("Two-sided geometric noise: alpha. Needs no --mechanism.")] = None
+    sigma: Annotated[
+        Number,
+        parameter(
+            "Gaussian noise: its standard deviation; with --long, also the column that has it.",
+            metavar="NUMBER|COLUMN",
+        ),
+    ] = None
+    scale: Annotated[Number, parameter("Laplace noise: its scale.")] = None
+    l1: Annotated[Number, parameter("Skellam noise: rate of the Poisson count that was added.", "--l1")] = (
+        None
+    )
+    l2: Annotated[
+        Number, parameter("Skellam noise: rate of the Poisson count that was subtracted.", "--l2")
+    ] = None
+    base: Annotated[Number, parameter("Rounding: its base.")] = None
+    below: Annotated[Number, parameter("Suppression: positive counts below this number are hidden.")] = None
+    lower: Annotated[Number, parameter("Interval: the smallest count that is hidden.")] = None
+    upper: Annotated[Number, parameter("Interval: the largest count that is hidden, or inf.")] = None
+    hides_zero: Annotated[bool, parameter("Suppression: zeros are hidden, too.", "--hides-zero")] = False
+    above: Annotated[
+        Number,
+        parameter("Top-coding: its bound. Thresholded noise: noisy values up to this number were left out."),
+    ] = None
+    probability: Annotated[
+        Number, parameter("Randomised response: probability that a 0 or 1 was flipped.")
+    ] = None
+    noise: Annotated[
+        str | None, parameter("Thresholded noise: the mechanism of the noise, such as gaussian.")
+    ] = None
+    probabilities: Annotated[
+        Path | None, parameter("Table: a .csv with P(report | count), a row for each count from 0.")
+    ] = None
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Those that ``stated_mechanism`` takes, by name."""
+        found = self._asdict()
+        del found["mechanism"], found["hides_zero"]
+        return found
+
+    @property
+    def given(self) -> bool:
+        """Whether any option was given."""
+        return self != type(self)()
+
+    def stated(self) -> Mechanism:
+        """The mechanism; raises ValueError as ``stated_mechanism``."""
+        return stated_mechanism(self.mechanism, self.hides_zero, self.parameters)
+
+
 PROBABILITY = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40}|/[1-9][0-9]{0,19})?", re.ASCII)
 
 
@@ -175,7 +205,7 @@ def check_in_column(given: Mapping[str, Any], long: str | None) -> bool:
 
 
 def of_column(
-    cells: "pd.DataFrame", axes: Sequence[str], kind: str | None, hides_zero: bool, given: Mapping[str, Any]
+    cells: "pd.DataFrame", axes: Sequence[str], options: MechanismOptions
 ) -> tuple[Any, str | None]:
     """(the mechanism of all rows, None) if they share one sigma, else ({value: mechanism}, the column of values).
 
@@ -184,11 +214,8 @@ def of_column(
     Raises:
         ValueError: as ``stated_mechanism``.
     """
-    column = given["sigma"]
-    made = {
-        sigma: stated_mechanism(kind, hides_zero, {**given, "sigma": sigma})
-        for sigma in cells[column].unique()
-    }
+    column = options.sigma
+    made = {sigma: options._replace(sigma=sigma).stated() for sigma in cells[column].unique()}
     if len(made) == 1:
         return next(iter(made.values())), None
     for axis in axes:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from countveil.cli import mechanism_options as m
-from countveil.cli.options import Threads, number_or_word, read_any_level
+from countveil.cli.options import Threads, number_or_word, read_any_level, with_option_groups
 from countveil.cli.output import check_folder, plain_errors, read_table
 from countveil.cli.results import Result, with_result
 from countveil.privacy.study import Study, load
@@ -21,6 +21,7 @@ TRUTHS = ("model", "pilot")
 
 @plain_errors
 @with_result
+@with_option_groups
 def plan_study(
     pilot: Annotated[
         Path | None,
@@ -28,6 +29,7 @@ def plan_study(
             help="Counts of a pilot, public or your own: .csv, .npy, .npz or .mtx, one record per row."
         ),
     ] = None,
+    *,
     topics: Annotated[int, typer.Option("--topics", "-k", min=1, help="Number of topics K.")] = 10,
     study: Annotated[
         Path | None, typer.Option(help="A study file: gives the levels and the number of words.")
@@ -46,18 +48,7 @@ def plan_study(
             help="A level to try, or rho:RHO [default: the study's, or 1:1, 1:2, 1:3]. Repeatable.",
         ),
     ] = None,
-    mechanism: m.Kind = None,
-    alpha: m.Alpha = None,
-    sigma: m.Sigma = None,
-    scale: m.Scale = None,
-    l1: m.L1 = None,
-    l2: m.L2 = None,
-    base: m.Base = None,
-    below: m.Below = None,
-    hides_zero: m.HidesZero = False,
-    above: m.Above = None,
-    noise: m.Noise = None,
-    probabilities: m.Probabilities = None,
+    mechanism: m.MechanismOptions,
     rows: Annotated[
         list[int] | None,
         typer.Option(
@@ -118,9 +109,7 @@ def plan_study(
     check_folder(output)
     asked = None if study is None else load(study)
     targets = [read_target(text) for text in target or []]
-    given: dict[str, Any] = {"alpha": alpha, "sigma": sigma, "scale": scale, "l1": l1, "l2": l2, "base": base}
-    given |= {"below": below, "above": above, "noise": noise, "probabilities": probabilities}
-    levels = read_levels(level, asked, mechanism, hides_zero, given)
+    levels = read_levels(level, asked, mechanism)
     p = number_or_word(dispersion)
     settings = fit_settings(method) | {"likelihood": likelihood}
     check_source(pilot, asked, words, total, truth)
@@ -137,12 +126,12 @@ def plan_study(
 
 
 def read_levels(
-    level: list[str] | None, asked: Study | None, kind: str | None, hides_zero: bool, given: dict[str, Any]
+    level: list[str] | None, asked: Study | None, mechanism: m.MechanismOptions
 ) -> "list[Protection]":
     """The levels and the mechanism named; else the study's levels, or the default ones."""
     found: list[Protection] = [read_any_level(text) for text in level or []]
-    if kind is not None or hides_zero or any(value is not None for value in given.values()):
-        found.append(m.stated_mechanism(kind, hides_zero, given))
+    if mechanism.given:
+        found.append(mechanism.stated())
     if found:
         return found
     return list(asked.levels) if asked is not None else [read_any_level(text) for text in DEFAULT_LEVELS]

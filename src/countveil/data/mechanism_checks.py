@@ -31,12 +31,10 @@ from countveil.laws.noise.two_sided_geometric.noise import SURPRISE, of_signed
 from countveil.privacy.mechanisms import (
     Composed,
     Interval,
-    Laplace,
     Mechanism,
     RandomisedResponse,
     RandomRounding,
     Rounding,
-    Skellam,
     Suppression,
     TwoSidedGeometric,
 )
@@ -196,12 +194,8 @@ def of_negative(mechanism: Mechanism, law: AdditiveLaw, values: Floats) -> list[
 
 def excess(mechanism: Mechanism) -> float:
     """The excess kurtosis of noise (mathematics, 19.5); 0 of rounding, where it is below."""
-    if isinstance(mechanism, TwoSidedGeometric):
-        alpha = float(mechanism.alpha)
-        return 3.0 + 1.0 / formulas.variance(alpha) if alpha else 0.0
-    if isinstance(mechanism, Skellam):
-        return 1.0 / float(mechanism.l1 + mechanism.l2)
-    return 3.0 if isinstance(mechanism, Laplace) else 0.0
+    law = law_of(mechanism)
+    return law.excess_kurtosis if isinstance(law, AdditiveLaw) else 0.0
 
 
 def of_divisor(mechanism: Mechanism, values: Floats) -> list[str]:

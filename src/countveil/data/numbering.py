@@ -201,7 +201,8 @@ def coded(layers: list[Numbered], mechanisms: Iterable[Mechanism]) -> tuple[Any,
         members, place = np.unique(np.stack(both, axis=1), axis=0, return_inverse=True)
         place = place.reshape(-1)
     none = (members == NO_REPORT).all(axis=1)
-    zero = ((said.most[members] == 0) & (members != NO_REPORT)).any(axis=1)
+    # A report of bounded noise may leave only a count of zero, and yet be an estimate of, say, -3: it keeps its code.
+    zero = ((said.most[members] == 0) & (said.estimate[members] == 0.0) & (members != NO_REPORT)).any(axis=1)
     kept = ~none & ~zero
     check_possible(said, members[zero])
     code = np.where(kept, np.cumsum(kept), np.where(none, NO_REPORT, 0))

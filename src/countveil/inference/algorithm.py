@@ -1,7 +1,10 @@
 """What an algorithm is, and the method by which everything else knows it."""
 
+import inspect
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -43,7 +46,7 @@ class Algorithm(Protocol):
     from ``streams``, by purpose and block, and all passes over the data go through the engine, so the result does not
     depend on who computes it. The plan is made once for all chains; the model of a move has more components than the
     plan's. A step does not change the state that it is given. Options of a method that a step reads are keywords,
-    which ``Method.run`` binds.
+    which ``Method.bound`` binds.
     """
 
     State: Any  # the class of its states
@@ -161,6 +164,10 @@ class Method(BaseEstimator):
         """Fit the model to the data."""
         raise NotImplementedError
 
+    def bound(self) -> Any:
+        """What ``run`` iterates: the algorithm, with the options that its functions read (``bind``)."""
+        return self.algorithm
+
     def go_on(
         self,
         data: Data,
@@ -178,6 +185,23 @@ class Method(BaseEstimator):
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.get_params() == other.get_params()
+
+
+def bind(algorithm: Any, **options: Any) -> Any:
+    """The algorithm with options of its method, given to ``init`` and ``step`` where these have such a parameter.
+
+    Its name states them, so that a fit with other options does not resume from its checkpoint.
+    """
+
+    def bound(function: Any) -> Any:
+        named = inspect.signature(function).parameters
+        return partial(function, **{name: value for name, value in options.items() if name in named})
+
+    stated = ", ".join(f"{name}={value!r}" for name, value in options.items())
+    return SimpleNamespace(
+        State=algorithm.State, init=bound(algorithm.init), step=bound(algorithm.step),
+        __name__=f"{algorithm.__name__}({stated})",
+    )  # fmt: skip
 
 
 def engine_or_threads(engine: Engine | None, threads: int) -> AbstractContextManager[Engine]:

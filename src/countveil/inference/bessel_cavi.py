@@ -21,14 +21,13 @@ corrected.
 
 import sys
 from dataclasses import KW_ONLY
-from functools import partial
-from types import SimpleNamespace
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 
 from countveil.common.parameters import OneOf, Option, declared
 from countveil.engines.blocks import Arrays, Block, Engine
+from countveil.inference.algorithm import bind
 from countveil.inference.cavi import expected_priors, geometric_means, initial_hypers, update_hypers
 from countveil.inference.factors import MeanRule, expected_counts, update_after_allocation
 from countveil.inference.optimising import Optimiser
@@ -194,4 +193,4 @@ class BesselCAVI(Optimiser):
 
     def bound(self) -> Any:
         """The algorithm with its centre."""
-        return SimpleNamespace(init=partial(init, center=self.center), step=partial(step, center=self.center))
+        return bind(self.algorithm, center=self.center)

@@ -12,8 +12,6 @@ models (Asuncion et al. 2009): no bound, but a penalised likelihood that never d
 
 import sys
 from dataclasses import KW_ONLY
-from functools import partial
-from types import SimpleNamespace
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -23,6 +21,7 @@ from countveil.common.parameters import OneOf, Option, declared
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Engine
 from countveil.inference import dispersion
+from countveil.inference.algorithm import bind
 from countveil.inference.ascent import update_all
 from countveil.inference.dispersion import maximised_parameters
 from countveil.inference.factors import MeanRule, Priors, offset_scales
@@ -181,4 +180,4 @@ class CAVI(Optimiser):
 
     def bound(self) -> Any:
         """The algorithm with its expectation."""
-        return SimpleNamespace(init=init, step=partial(step, expectation=self.expectation))
+        return bind(self.algorithm, expectation=self.expectation)

@@ -52,7 +52,7 @@ class Sampler(Method):
 
     def moving(self, data: Observations, model: Factorization, settings: Settings) -> Any:
         """The algorithm, with the moves that its chains begin with, if they have any."""
-        return self.algorithm
+        return self.bound()
 
 
 def with_moves(

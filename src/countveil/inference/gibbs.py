@@ -289,4 +289,4 @@ class Gibbs(Sampler):
 
     def moving(self, data: Observations, model: Factorization, settings: Settings) -> Any:
         """The sweeps, after at most ``moves`` moves."""
-        return with_moves(self.algorithm, self.moves, data, model, settings)
+        return with_moves(self.bound(), self.moves, data, model, settings)

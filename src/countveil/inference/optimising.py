@@ -40,10 +40,6 @@ class Optimiser(Method):
             draws, ascent.interrupted, ascent.seconds, ascent.objective, ascent.converged, ascent.state.means
         )
 
-    def bound(self) -> Any:
-        """The algorithm, with the options that its functions read."""
-        return self.algorithm
-
 
 def climb(
     observations: Observations,

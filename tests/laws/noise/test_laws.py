@@ -8,7 +8,7 @@ import pytest
 from scipy import integrate
 
 from countveil.data.mechanism_checks import grid_of
-from countveil.laws.noise.additive import DiscreteGaussianLaw
+from countveil.laws.noise.additive import AdditiveLaw, DiscreteGaussianLaw
 from countveil.laws.noise.laws import LAWS, law_of
 from countveil.privacy.mechanisms import MECHANISMS
 from tests import reference
@@ -104,6 +104,23 @@ def test_simulated_reports_follow_the_law(name):
             if not getattr(mechanism, "real", False):  # the negative control: reports that are one step off
                 moved = np.roll(masses, grid_of(mechanism)[0]) / masses.sum()
                 assert reference.chi_square_p_value(shown.astype(int), at[0], moved) < 1e-5
+
+
+@every
+def test_added_noise_has_the_moments_that_its_law_states(name):
+    law = law_of(CASES[name][0])
+    if not isinstance(law, AdditiveLaw):
+        return
+    step = 1.0 / 64 if law.real else 1.0
+    tau = np.arange(-400.0, 400.0 + step, step)
+    mass = np.exp(law.log_mass(tau)) * step
+    mean, *central = mass @ tau, *(mass @ (tau - law.mean) ** power for power in (2, 4))
+    assert mean == pytest.approx(law.mean, abs=1e-6)
+    assert central[0] <= law.spread**2 * (1 + 1e-3)
+    assert central[1] <= (3 + law.excess_kurtosis) * law.spread**4 * (1 + 1e-3)
+    if central[0] > 1:  # narrow noise of whole numbers may have a smaller spread than is stated
+        assert central[0] == pytest.approx(law.spread**2, rel=1e-3)
+        assert central[1] == pytest.approx((3 + law.excess_kurtosis) * law.spread**4, rel=1e-3)
 
 
 @pytest.mark.parametrize("sigma", [0.05, 0.3, 1.0, 7.0, 60.0])

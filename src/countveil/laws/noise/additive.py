@@ -33,9 +33,14 @@ ENOUGH = 45.0  # terms below e^-45 of the first are left out of a sum
 
 
 class AdditiveLaw(ReportLaw):
-    """report = count + tau, where the law of tau is log-concave and does not depend on the count."""
+    """report = count + tau, where the law of tau is log-concave and does not depend on the count.
+
+    Bounded noise needs ``broken``, ``support`` and ``pieces`` of its own; it is not supported below a threshold.
+    """
 
     centre: int = 0  # the mode of tau
+    mean: float = 0.0  # of tau
+    excess_kurtosis: float = 0.0  # the fourth central moment of tau is at most (3 + this) spread^4
     exact: bool = False  # whether there is no noise at all
     real: ClassVar[bool] = False  # whether noise is of real numbers
 
@@ -50,7 +55,7 @@ class AdditiveLaw(ReportLaw):
     @property
     @abstractmethod
     def spread(self) -> float:
-        """About the standard deviation of tau."""
+        """The standard deviation of tau, or slightly more."""
 
     @abstractmethod
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
@@ -221,7 +226,7 @@ class LaplaceLaw(AdditiveLaw):
     real = True
 
     def __init__(self, scale: float) -> None:
-        self.scale = scale
+        self.scale, self.excess_kurtosis = scale, 3.0
 
     def log_mass(self, tau: Floats) -> Floats:
         """The log density."""
@@ -256,6 +261,7 @@ class GeometricLaw(AdditiveLaw):
 
     def __init__(self, alpha: float) -> None:
         self.alpha, self.exact = alpha, alpha == 0.0
+        self.excess_kurtosis = 0.0 if self.exact else 3.0 + 1.0 / float(formulas.variance(alpha))
 
     def broken(self, reports: Floats) -> Iterator[tuple[str, Flags]]:
         """Without noise reports are counts."""
@@ -300,6 +306,7 @@ class SkellamLaw(AdditiveLaw):
 
     def __init__(self, l1: float, l2: float) -> None:
         self.l1, self.l2 = l1, l2
+        self.mean, self.excess_kurtosis = l1 - l2, 1.0 / (l1 + l2)
         near = math.floor(l1 - l2) + np.arange(-2, 3)
         self.centre = int(near[np.argmax(self.log_mass(near.astype(float)))])
 

@@ -24,6 +24,7 @@ from countveil.kernels.report_kernels import (
     fill_kernels,
     fill_peaks,
 )
+from countveil.laws.noise.additive import AdditiveLaw
 from countveil.laws.noise.laws import law_of
 from countveil.laws.noise.protocol import Contradiction, Tally
 from countveil.laws.noise.report_law import Counts, Flags, Floats, Pieces, joined
@@ -33,7 +34,6 @@ from countveil.privacy.mechanisms import (
     Mechanism,
     RandomRounding,
     Rounding,
-    Skellam,
     Thresholded,
     TwoSidedGeometric,
     from_json,
@@ -71,8 +71,8 @@ def said_by(mechanism: Mechanism, reports: Floats) -> Said:
     least, most = law.support(reports)
     estimate, variance = np.full(reports.shape, np.nan), np.zeros(reports.shape)
     if isinstance(mechanism, AddedNoise | TwoSidedGeometric):
-        mean = float(mechanism.l1 - mechanism.l2) if isinstance(mechanism, Skellam) else 0.0
-        estimate, variance = reports - mean, np.full(reports.shape, law.spread**2)  # type: ignore[attr-defined]
+        assert isinstance(law, AdditiveLaw)
+        estimate, variance = reports - law.mean, np.full(reports.shape, law.spread**2)
         if isinstance(mechanism, TwoSidedGeometric):  # unbiased of reports that were cut at zero, too
             estimate = np.where(reports > 0, reports, -mean_over_positive(float(mechanism.alpha)))
     elif isinstance(mechanism, RandomRounding):
@@ -81,7 +81,8 @@ def said_by(mechanism: Mechanism, reports: Floats) -> Said:
         estimate = 0.5 * (least + most)
     elif isinstance(mechanism, Rounding | Thresholded):
         estimate = reports
-    known = least == most
+    # Estimates that are unbiased stay as they are where only one count is possible: the others would no longer be.
+    known = (least == most) & (not isinstance(mechanism, UNBIASED))
     return Said(
         law.pieces(reports),
         least,

@@ -9,12 +9,10 @@ from scipy import sparse
 
 from countveil.laws.noise.laws import law_of
 from countveil.laws.noise.report_law import Flags, Floats
-from countveil.privacy.mechanisms import DiscreteGaussian, Gaussian, Laplace, Mechanism, Skellam
+from countveil.privacy.mechanisms import AddedNoise, Mechanism
 
 LARGEST = 2.0**53
 """Reports are below this in size, so that they are floats as well."""
-SIGNED = DiscreteGaussian, Gaussian, Laplace, Skellam
-"""Noise that makes negative reports of small counts, and is not read where these were cut at zero."""
 MANY = 20.0
 """Negative reports that are missed: by chance, there are none with probability e^-20."""
 
@@ -73,16 +71,16 @@ def refuse(rule: str, broken: Flags, value: NDArray[Any]) -> None:
 
 
 def check_sign(reports: np.ndarray, zeros: int, mechanism: Mechanism) -> None:
-    """Refuses reports of noise that were cut at zero; raises ValueError.
+    """Refuses noisy reports that were truncated at zero; raises ValueError. Two-sided geometric noise is exempt.
 
     Of a count of zero, reports of -1 and of 0 are as likely as the noise says; half of the zeros are taken to be of
     other counts.
     """
-    if not isinstance(mechanism, SIGNED) or (reports < 0).any():
+    if not isinstance(mechanism, AddedNoise) or (reports < 0).any():
         return
     below, at = (float(law_of(mechanism).log_kernel(np.array([r]), np.array([0]))[0]) for r in (-1.0, 0.0))
     if 0.5 * zeros * np.exp(below - at) > MANY:
         raise ValueError(
             f"reports must be as the mechanism made them, got {zeros} zeros and no negative one under {mechanism!r}: "
-            "they were cut at zero, which only two-sided geometric noise survives. Get the reports before that"
+            "they were truncated at zero, which only two-sided geometric noise survives. Get the reports before that"
         )
