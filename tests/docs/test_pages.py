@@ -183,7 +183,13 @@ def test_the_reference_names_everything_public_once():
     from countveil import distributions, plotting
 
     public = set(cv.__all__) - {"__version__", *cv._MODULES}
-    for module, names in ((cv, public), (distributions, distributions.__all__), (plotting, plotting.__all__)):
+    mechanisms = {kind.__name__ for kind in cv.mechanisms.MECHANISMS.values()}
+    for module, names in (
+        (cv, public),
+        (cv.mechanisms, mechanisms),
+        (distributions, distributions.__all__),
+        (plotting, plotting.__all__),
+    ):
         for name in names:
             assert sum(known == name and thing is getattr(module, name) for known, thing in things) == 1, name
 
