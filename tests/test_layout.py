@@ -14,6 +14,7 @@ CROSS_CUTTING = {
     "test_wrong_claims.py": "what is said of wrong claims about the noise, and of right ones",
     "test_one_place.py": "formulas of the noise, which no other file writes out",
     "cli/test_published_tables.py": "tables as statistical offices publish them, from `look` to a release",
+    "data/test_inputs.py": "ways in: annotated data, files and releases, from labels to the posterior",
     "data/test_read_only.py": "sparse arrays that users pass in, which stay as they are",
     "docs/test_pages.py": "every page: its code runs, its links lead somewhere, the reference and the site are whole",
     "fit/test_exposures.py": "what fits with exposures by cell say, in every result",

@@ -131,7 +131,7 @@ class Times(NamedTuple):
             return dates
         import pandas as pd
 
-        from countveil.data.date_labels import dates_of
+        from countveil.data.dates import dates_of
 
         read = dates_of([str(text).strip() for text in dates], self.day_first)
         return (

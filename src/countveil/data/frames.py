@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
-from countveil.data.date_labels import in_usual_order
+from countveil.data.dates import in_usual_order
 from countveil.data.labels import SEPARATOR
 from countveil.data.matrices import whole_values
 

@@ -13,6 +13,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from countveil.data.matrices import whole_values
+from countveil.data.provenance import Provenance
 from countveil.privacy import Release, network, privatize
 from countveil.privacy.any_level import Level
 
@@ -60,6 +61,23 @@ def graph_matrix(
         rows, columns = np.minimum(rows, columns), np.maximum(rows, columns)
     matrix = sp.coo_array((counts, (rows, columns)), shape=(len(order), len(order))).tocsr()
     return matrix, names
+
+
+def graph_parts(
+    graph: Any, weight: str | None, nodes: Sequence[Hashable] | None, show: bool
+) -> tuple[Any, dict[str, Any]]:
+    """A graph's matrix, and its names and mask as options: an undirected one is seen above the diagonal only.
+
+    ``show`` is True for reports, of which each pair has one, and which errors may show.
+    """
+    matrix, names = graph_matrix(graph, weight, nodes, show=show)
+    directed = bool(graph.is_directed())
+    pairs = {(a, b) if directed else frozenset((a, b)) for a, b in graph.edges(data=False)}
+    if show and graph.number_of_edges() > len(pairs):
+        raise ValueError("graph must have one report for each pair of actors, got parallel edges")
+    mask = None if directed else np.tri(len(names), k=-1, dtype=bool)
+    provenance = Provenance(directed=directed)
+    return matrix, {"mask": mask, "row_labels": names, "column_labels": names, "provenance": provenance}
 
 
 def edge_weights(values: list[Any], weight: str, show: bool) -> np.ndarray:

@@ -15,7 +15,6 @@ import pandas as pd
 import scipy.sparse as sp
 
 from countveil.data.frames import Cells, cells_of_coordinates, cells_of_frame, split_labels
-from countveil.data.inputs import graph_parts, noise_of, options_of_release
 from countveil.data.labels import axes_of, axis_names, in_order
 from countveil.data.matrices import (
     MOST_CELLS,
@@ -39,7 +38,8 @@ from countveil.data.matrices import (
     unwrap,
     whole_numbers,
 )
-from countveil.data.provenance import NOT_STATED, Provenance
+from countveil.data.networks import graph_parts
+from countveil.data.provenance import NOT_STATED, Provenance, level_of_release, options_of_release
 from countveil.data.totals import Totals
 from countveil.kernels.entries import MASKED, Entries
 from countveil.laws.counts import POISSON
@@ -638,7 +638,7 @@ class PrivatizedCounts(Observations):
             raise ValueError(
                 "release must have no totals, got a release with totals: use Reports.from_release"
             )
-        noise, level = noise_of(release)
+        noise, level = level_of_release(release)
         own = options_of_release(release, mask, exposure)
         return cls(release.reports, level, noise=noise, **own, **options)
 

@@ -15,11 +15,14 @@ import pandas as pd
 import scipy.sparse as sp
 from scipy.special import bdtrc
 
-from countveil.data.matrices import last_there, moved_along
+from countveil.data.covariates import stated_covariates
+from countveil.data.matrices import check_mask, last_there, moved_along
 from countveil.data.numbering import by_mechanism, filled, numbered_mechanisms
+from countveil.laws.noise import Noise, noise_called
 from countveil.laws.noise.additive import AdditiveLaw
 from countveil.laws.noise.laws import law_of
 from countveil.privacy import PrivacyLevel, Release
+from countveil.privacy._cells import ByCell
 from countveil.privacy._waves import added, by_person
 from countveil.privacy._waves import promise_of as promise_of_people
 from countveil.privacy.any_level import Level
@@ -221,6 +224,89 @@ class Provenance(NamedTuple):
 
 
 NOT_STATED = Provenance()
+
+
+def mask_of_release(release: Release, mask: Any) -> Any:
+    """The mask given, with the release's own, and all below the diagonal where each pair is reported once, above it."""
+    own = None if release.extras.mask is None else np.asarray(release.extras.mask)
+    if release.directed is False:
+        own = np.tri(release.shape[0], k=-1, dtype=bool)
+    if own is None:
+        return mask
+    given = check_mask(mask, release.shape)
+    return own if given is None else own | given
+
+
+def totals_of_release(release: Release) -> list[tuple[Any, ...]] | None:
+    """Its totals as ``Reports`` takes them, NaN where one is hidden or not known."""
+    if release.extras.totals is None:
+        return None
+    found = []
+    for each in release.extras.totals:
+        numbers = np.array([np.nan if value is None else value for value in each.values], dtype=np.float64)
+        where: Any = each.over
+        if where is None:
+            where = np.reshape(each.groups, release.shape)
+        else:
+            left = [length for axis, length in enumerate(release.shape) if axis not in where]
+            numbers = numbers.reshape(left)
+        found.append((where, numbers, "exact" if each.mechanism is None else each.mechanism))
+    return found
+
+
+def exposure_of_release(release: Release, exposure: Any = None) -> Any:
+    """The exposure given, or that of the release; raises ValueError where there are both."""
+    own = release.extras.exposure
+    if own is None:
+        return exposure
+    if exposure is not None:
+        raise ValueError(
+            "exposure must be None with a release that has its own, "
+            f"got {type(exposure).__name__} in addition: leave exposure out"
+        )
+    return np.reshape(np.asarray(own.values, dtype=np.float64), own.shape)
+
+
+def provenance_of(release: Release) -> Provenance:
+    """The provenance of a release's reports."""
+    promise = None
+    if release.extras.waves is not None:
+        promise = promise_to_people(release, tuple(dict.fromkeys(release.row_labels or ())))[1]
+    return Provenance(
+        release.simulated, release.source, release.directed, promise, covariates=stated_covariates(release)
+    )
+
+
+def options_of_release(release: Release, mask: Any, exposure: Any) -> dict[str, Any]:
+    """The labels, the mask, the exposure and the provenance of a release, as keyword arguments of observations."""
+    named: dict[str, Any] = {"row_labels": release.row_labels, "column_labels": release.column_labels}
+    return (named if len(release.shape) <= 2 else {"labels": release.labels}) | {
+        "mask": mask_of_release(release, mask),
+        "exposure": exposure_of_release(release, exposure),
+        "provenance": provenance_of(release),
+    }
+
+
+def level_of_release(release: Release) -> tuple[Noise, Any]:
+    """What the reports of a release say about their counts, and the noise level: a number, or one per row.
+
+    Raises:
+        ValueError: rows with different mechanisms, or one that is not in the table of noises.
+    """
+    if isinstance(release.mechanism, ByCell):
+        raise ValueError(
+            "release must have mechanisms by row, got mechanisms by cell: use Reports.from_release"
+        )
+    stated = release.mechanism if isinstance(release.mechanism, tuple) else (release.mechanism,)
+    different = set(stated)
+    names = sorted({each.name for each in different})
+    if len(names) > 1:
+        raise ValueError(f"release must have the same mechanism in all rows, got {names}")
+    noise = noise_called(names[0])
+    levels = {each: noise.level_of(each) for each in different}
+    if isinstance(release.mechanism, tuple):
+        return noise, np.array([levels[each] for each in stated])
+    return noise, levels[stated[0]]
 
 
 def refuse_same_noise(published: Published) -> None:

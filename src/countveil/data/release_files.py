@@ -9,10 +9,9 @@ from typing import Any, BinaryIO, ClassVar
 import numpy as np
 import scipy.sparse as sp
 
-from countveil.data.inputs import noise_of
 from countveil.data.matrices import check_labels, report_type
 from countveil.data.observations import Observations, PrivatizedCounts
-from countveil.data.provenance import Provenance
+from countveil.data.provenance import Provenance, level_of_release
 from countveil.data.reports import observations_of
 from countveil.laws.noise import NOISES
 from countveil.privacy import Release
@@ -76,7 +75,7 @@ class ReleaseFiles:
             if release.directed is False:
                 raise ValueError(f"paths must hold documents and words, got an undirected network in {path}")
             check_read_by_level(release, path)
-            noise, level = noise_of(release)
+            noise, level = level_of_release(release)
             if path is self.paths[0]:
                 first, self.noise = release, noise
             elif release.schema_hash != first.schema_hash:

@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from countveil.data import joined_files
 from countveil.data.covariates import names_in, stated_covariates
 from countveil.data.frames import Cells
-from countveil.data.inputs import options_of_release, totals_of_release
 from countveil.data.labels import axes_of, axis_names, in_order, tabled
 from countveil.data.matrices import check_mask, check_matrix, unwrap
 from countveil.data.numbering import NO_REPORT, coded, in_rows, number, require_mechanism
@@ -25,7 +24,9 @@ from countveil.data.provenance import (
     both_levels,
     joint_promise,
     levels_by_row,
+    options_of_release,
     refuse_same_noise,
+    totals_of_release,
 )
 from countveil.data.totals import Totals, bounds_of, check_overlap, check_possible, read_totals
 from countveil.kernels.report_kernels import CONCAVE

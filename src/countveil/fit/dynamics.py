@@ -10,7 +10,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from countveil.common.parameters import Flag, WholeOrAuto, check_flag, check_integer, declared
-from countveil.data.date_labels import (
+from countveil.data.dates import (
     SHOWN,
     TimeSteps,
     UnclearOrderError,

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from countveil.common.parameters import check_integer
-from countveil.data.date_labels import DateLabels, dates_of, months_of
+from countveil.data.dates import DateLabels, dates_of, months_of
 from countveil.fit.time_labels import written
 
 AUTO = "auto"

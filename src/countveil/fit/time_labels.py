@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from countveil.data.date_labels import dates_of
+from countveil.data.dates import dates_of
 
 MIN_STEPS = 3  # that show a rhythm
 LAST_DAY = pd.Timestamp.max.date()
