@@ -50,7 +50,9 @@ def check_model(model: Factorization, wanted: Factorization) -> None:
             )
     for factor, own in zip(model.factors, wanted.factors, strict=True):
         if not same(factor.fixed, own.fixed):
-            raise ValueError(f"must fix {factor.name} as its parameters do, got another value")
+            raise ValueError(
+                f"must fix {factor.name} as its parameters do, {own.fixed!s:.60}, got {factor.fixed!s:.60}"
+            )
         check_prior(factor.name, factor.prior, own.prior)
 
 
@@ -60,46 +62,57 @@ def check_prior(name: str, prior: Prior, wanted: Prior) -> None:
     if prior.kind != wanted.kind:
         raise ValueError(f"{rule}, of kind {wanted.kind}, got {prior.kind}")
     if isinstance(prior, SeededPrior) and isinstance(wanted, SeededPrior):
-        if not same(prior.added, wanted.added):
-            raise ValueError(f"{rule}, got other seeds")
+        check_parts(rule, prior, wanted, "added")
         check_prior(name, prior.usual, wanted.usual)
     if isinstance(prior, LearnedShapePrior) and isinstance(wanted, LearnedShapePrior):
-        if (prior.mean is None) != (wanted.mean is None) or not same(prior.rate, wanted.rate):
-            raise ValueError(f"{rule}, got another rate, or one that is learned where theirs is not")
-        if prior.mean is not None and not 0.0 < prior.mean < np.inf:
-            raise ValueError(f"{rule}, with a positive mean, got {prior.mean}")
-    if isinstance(prior, DirichletPrior) and prior != wanted:
-        raise ValueError(f"{rule}, got another concentration")
+        check_parts(rule, prior, wanted, "rate")
+        if prior.mean is None or wanted.mean is None:
+            check_parts(rule, prior, wanted, "mean")
+        else:
+            check_positive(f"{rule}, with a positive mean", prior.mean)
+    if isinstance(prior, DirichletPrior):
+        check_parts(rule, prior, wanted, "concentration", "background")
     if isinstance(prior, GammaChainPrior):
         check_chain(rule, prior, wanted)
     if isinstance(prior, DatedRowsPrior) and isinstance(wanted, DatedRowsPrior):
-        known = prior.mean == wanted.mean and prior.n_steps == wanted.n_steps
-        if not known or not 0.0 < prior.size < np.inf:
-            raise ValueError(f"{rule}, got another mean, size or number of steps")
+        check_parts(rule, prior, wanted, "mean", "n_steps")
+        check_positive(f"{rule}, with a positive size", prior.size)
     if isinstance(prior, RegressionPrior) and isinstance(wanted, RegressionPrior):
-        known = prior.shape == wanted.shape and prior.spread == wanted.spread
-        if not known or not 0.0 < prior.mean < np.inf:
-            raise ValueError(f"{rule}, got another shape, spread or mean")
+        check_parts(rule, prior, wanted, "shape", "spread")
+        check_positive(f"{rule}, with a positive mean", prior.mean)
     if not isinstance(prior, GammaPrior) or not isinstance(wanted, GammaPrior):
         return
-    if prior.learned != wanted.learned or not same(prior.shape, wanted.shape):
-        raise ValueError(f"{rule}, got another shape, or a rate that is learned where theirs is not")
-    rate = np.asarray(prior.rate, dtype=float)
-    if not ((rate > 0) & (rate < np.inf)).all():
-        raise ValueError(f"{rule}, with a positive rate, got {rate.flat[0]}")
-    if not prior.learned and not same(prior.rate, wanted.rate):
-        raise ValueError(f"{rule}, got another rate")
+    check_parts(rule, prior, wanted, "learned", "shape")
+    check_positive(f"{rule}, with a positive rate", prior.rate)
+    if not prior.learned:
+        check_parts(rule, prior, wanted, "rate")
 
 
 def check_chain(rule: str, prior: GammaChainPrior, wanted: Prior) -> None:
     """Refuse a chain with a mean that is no positive number, or that is steady where the wanted one is not."""
     assert isinstance(wanted, GammaChainPrior)
-    if prior.steady is not wanted.steady:
-        raise ValueError(f"{rule}, with steady={wanted.steady}, got another")
-    if prior.season != wanted.season:
-        raise ValueError(f"{rule}, with season={wanted.season}, got {prior.season!r:.40}")
-    if not 0.0 < prior.mean < np.inf:
-        raise ValueError(f"{rule}, with a positive mean, got {prior.mean}")
+    check_parts(rule, prior, wanted, "steady", "season")
+    check_positive(f"{rule}, with a positive mean", prior.mean)
+
+
+def check_parts(rule: str, prior: Any, wanted: Any, *names: str) -> None:
+    """Refuse a prior one of whose parameters is not that of the wanted one."""
+    for name in names:
+        found, asked = getattr(prior, name), getattr(wanted, name)
+        if not same(found, asked):
+            raise ValueError(f"{rule}, with {name} {asked!s:.60}, got {found!s:.60}")
+
+
+def check_positive(rule: str, values: Any) -> None:
+    """Refuse numbers that are not positive and finite."""
+    found = np.asarray(values, dtype=float)
+    check_values(rule, found, (found > 0.0) & (found < np.inf))
+
+
+def check_values(rule: str, values: np.ndarray, right: np.ndarray) -> None:
+    """Refuse numbers that break a rule; the message has the first of them."""
+    if not right.all():
+        raise ValueError(f"{rule}, got {values[~right].flat[0]}")
 
 
 def same(one: Any, other: Any) -> bool:
@@ -159,8 +172,8 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
 def check_shapes(name: str, values: np.ndarray) -> None:
     """Refuse learned shapes that no chain draws: new rows would take their draws from them."""
     low, high = np.exp(BOUNDS)
-    if not ((0.99 * low <= values) & (values <= 1.01 * high)).all():
-        raise ValueError(f"must have shapes between {low:g} and {high:g} at {name}, got another")
+    right = (0.99 * low <= values) & (values <= 1.01 * high)
+    check_values(f"must have shapes between {low:g} and {high:g} at {name}", values, right)
 
 
 def check_regressions(draws: Any, model: Factorization, layout: Layout, lead: dict[str, int]) -> None:
@@ -174,8 +187,10 @@ def check_regressions(draws: Any, model: Factorization, layout: Layout, lead: di
         terms = {"term": factor.prior.design.shape[1]}
         for name in (f"{factor.name}_effect", f"{factor.name}_shape_effect"):
             check_array(draws, name, lead | terms | latent)
-            if not (np.abs(draws[name].to_numpy()) <= LARGEST).all():
-                raise ValueError(f"must hold coefficients of at most {LARGEST} at {name}, got another")
+            values = draws[name].to_numpy()
+            check_values(
+                f"must hold coefficients of at most {LARGEST} at {name}", values, np.abs(values) <= LARGEST
+            )
 
 
 def regressions(model: Factorization) -> list[Any]:
@@ -189,9 +204,7 @@ def check_dated(draws: Any, model: Factorization, layout: Layout, lead: dict[str
         sizes = {STEPS: factor.prior.n_steps, layout.dims[model.spec.latent]: factor.shape[1]}
         name = f"{factor.name}{OVER_TIME}"
         check_array(draws, name, lead | sizes)
-        values = draws[name].to_numpy()
-        if not ((values > 0.0) & (values < np.inf)).all():
-            raise ValueError(f"must hold positive numbers at {name}, got another")
+        check_positive(f"must hold positive numbers at {name}", draws[name].to_numpy())
 
 
 def dated(model: Factorization) -> list[Any]:
@@ -271,12 +284,15 @@ def check_reported(draws: Any, model: Factorization, layout: Layout, lead: dict[
             dims = layout.dims_reported(axes)
             check_array(draws, name, lead | {dim: sizes[a] for dim, a in zip(dims, axes, strict=True)})
             values = draws[name].to_numpy()
-            if not ((values >= 0.0) & (values < np.inf)).all():
-                raise ValueError(f"must hold {name} of finite numbers from 0 on, got another")
-            if len(set(axes)) < len(axes) and np.abs(values.sum(axis=2) - 1.0).max() > SUM_TOLERANCE:
-                raise ValueError(f"must hold {name} with columns that sum to one, got others")
-            if not axes and not (values > 0.0).all():
-                raise ValueError(f"must hold positive {name}, got another")
+            check_values(
+                f"must hold {name} of finite numbers, 0 or more", values, (values >= 0.0) & (values < np.inf)
+            )
+            if len(set(axes)) < len(axes):
+                sums = values.sum(axis=2)
+                rule = f"must hold {name} with columns that sum to 1"
+                check_values(rule, sums, np.abs(sums - 1.0) <= SUM_TOLERANCE)
+            if not axes:
+                check_positive(f"must hold positive {name}", values)
 
 
 def check_weights(tree: xr.DataTree) -> None:
@@ -308,11 +324,15 @@ def check_tuning(tree: xr.DataTree) -> None:
     if "candidate_number" not in group and "candidate_race" not in group:
         return
     races = group["candidate_race"]
-    if races.dims != ("candidate",) or not set(races.to_numpy().tolist()) <= set(tuning.RACES):
-        raise ValueError(f"must hold candidate_race among {list(tuning.RACES)}, got another")
-    last = group.isel(candidate=races.to_numpy() == races.to_numpy()[-1])
-    if not (last["candidate_taken"].to_numpy().sum(axis=1) == 1).all():
-        raise ValueError("must hold candidate_taken with one of each chain's last starts, got another number")
+    if races.dims != ("candidate",):
+        raise ValueError(f"must hold candidate_race over ('candidate',), got {races.dims}")
+    raced = races.to_numpy()
+    check_values(
+        f"must hold candidate_race among {list(tuning.RACES)}", raced, np.isin(raced, list(tuning.RACES))
+    )
+    last = group.isel(candidate=raced == raced[-1])
+    taken = last["candidate_taken"].to_numpy().sum(axis=1)
+    check_values("must hold candidate_taken with one of each chain's last starts", taken, taken == 1)
 
 
 def check_numbers(
@@ -331,9 +351,10 @@ def check_numbers(
     if missing:
         values = values[~np.isnan(values)]
     right = np.isfinite(values) & (bounds[0] <= values) & (values <= bounds[1])
-    if not right.all() or (whole and (values % 1.0).any()):
-        kind = "whole" if whole else "finite"
-        raise ValueError(f"must hold {kind} numbers from {bounds[0]} to {bounds[1]} at {name}, got another")
+    if whole:
+        right &= values == np.floor(values)
+    kind = "whole" if whole else "finite"
+    check_values(f"must hold {kind} numbers from {bounds[0]} to {bounds[1]} at {name}", values, right)
 
 
 def check_parameters(draws: Any, model: Factorization, layout: Layout, lead: dict[str, int]) -> None:
@@ -344,14 +365,13 @@ def check_parameters(draws: Any, model: Factorization, layout: Layout, lead: dic
         check_array(draws, name, lead | {layout.dims[a]: sizes[a] for a in sides[kind]})
         least, most = model.likelihood.range_of(name)
         values = draws[name].to_numpy()
-        if not ((values >= least) & (values <= most)).all():
-            raise ValueError(f"must hold {name} from {least} to {most}, got another")
+        check_values(f"must hold {name} from {least} to {most}", values, (values >= least) & (values <= most))
 
 
 def check_array(group: Any, name: str, wanted: dict[str, int]) -> None:
     """Refuse an array that is missing or has other axes, or an axis that has labels of another type or twice."""
     if name not in group:
-        raise ValueError(f"must hold {name} in the group {group.name}, got none")
+        raise ValueError(f"must hold {name} in the group {group.name}, got {sorted(map(str, group))!s:.200}")
     found = group[name]
     if dict(found.sizes) != wanted:
         raise ValueError(f"must hold {name} over {wanted}, got {dict(found.sizes)}")
@@ -371,8 +391,8 @@ def check_level(tree: xr.DataTree, model: Factorization) -> None:
         )
     if tree.attrs["observations"] != "private" and level.any():
         raise ValueError(f"must have no noise on {tree.attrs['observations']} counts, got {noise.level}")
-    if not np.all((level >= 0) & (level < noise.levels_below)):
-        raise ValueError(f"must hold {noise.level} from 0 to below {noise.levels_below}, got another")
+    right = (level >= 0) & (level < noise.levels_below)
+    check_values(f"must hold {noise.level} from 0 to below {noise.levels_below}", level, right)
 
 
 def check_exposure(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
@@ -383,9 +403,7 @@ def check_exposure(tree: xr.DataTree, model: Factorization, layout: Layout) -> N
     axes = model.rows.observed + model.columns.observed
     wanted = {dim: sizes[a] for dim, a in zip(layout.dims_of(axes), axes, strict=True)}
     check_array(tree["constant_data"], EXPOSURE, wanted)
-    values = tree["constant_data"][EXPOSURE].to_numpy()
-    if not ((values > 0.0) & (values < np.inf)).all():
-        raise ValueError("must hold positive finite exposures, got another")
+    check_positive("must hold positive finite exposures", tree["constant_data"][EXPOSURE].to_numpy())
 
 
 def check_optimisation(tree: xr.DataTree, model: Factorization) -> None:
@@ -403,7 +421,7 @@ def check_optimisation(tree: xr.DataTree, model: Factorization) -> None:
     if not isinstance(converged, int | float | np.integer | np.floating):
         raise ValueError(f"must state converged as a number, got {type(converged).__name__}")
     if noise_of(tree)[0].counts_positive and "signal_share" not in tree.attrs:
-        raise ValueError("must state signal_share, got none")
+        raise ValueError("must state signal_share with reports of positive counts, got no signal_share")
     if "iteration" not in found.sizes:
-        raise ValueError("must hold the objective of each iteration, got none")
+        raise ValueError(f"must hold the objective over iteration, got axes {list(found.sizes)}")
     check_array(found, "objective", {"iteration": found.sizes["iteration"]})
