@@ -68,7 +68,6 @@ html_theme_options = {
     "logo": {"text": f"countveil {release}"},
     "header_links_before_dropdown": 6,
     "navbar_persistent": ["search-button"],  # its name is its text, unlike that of the field that shows a key
-    "collapse_navigation": True,  # the buttons that unfold a section have no name for screen readers
     "navigation_with_keys": False,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],

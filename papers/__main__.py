@@ -55,7 +55,9 @@ def reproduce(
     """
     check_folder(output)
     if data is not None and not data.is_dir():
-        raise NotADirectoryError(f"{data} must be a folder of counts, got something else")
+        raise NotADirectoryError(
+            f"--data must be a folder of counts, got {data}, which is no folder: check the path"
+        )
     present(NAMES if name == "all" else (name,), output, data, quick, seed, repeats, sweeps)
 
 

@@ -48,16 +48,19 @@ def _array(path: Path, name: str) -> Any:
         with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
             return file[name]
     except (KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile):  # TypeError: a bare array
-        raise ValueError(f"{path} must hold an array {name} of counts, got none that can be read") from None
+        raise ValueError(
+            f"{path} must be an .npz file with an array {name!r} of counts, got no such array: "
+            f"numpy.savez(path, {name}=counts) writes one"
+        ) from None
 
 
 def _whole(values: Any, path: Path) -> np.ndarray:
     found = np.asarray(values.toarray() if sp.issparse(values) else values)
-    if (
-        found.dtype.kind not in "iuf"
-        or not ((found >= 0) & (found < 2**62) & (np.floor(found) == found)).all()
-    ):
-        raise ValueError(f"{path} must hold whole numbers, 0 or more, got others")
+    if found.dtype.kind not in "iuf":
+        raise ValueError(f"{path} must hold whole numbers, 0 or more, got values of type {found.dtype}")
+    right = (found >= 0) & (found < 2**62) & (np.floor(found) == found)
+    if not right.all():
+        raise ValueError(f"{path} must hold whole numbers, 0 or more, got {found[~right].flat[0]}")
     return found.astype(np.int64)
 
 
@@ -99,6 +102,6 @@ def _mails(folder: Path, names: tuple[str, ...]) -> Path:
     found = maildir.find(folder)
     if found is None:
         raise FileNotFoundError(
-            f"no counts in {folder}: looked for {', '.join(names)}, and mail folders (maildir/OWNER/FOLDER/MAIL)"
+            f"--data must be a folder with {', '.join(names)} or mail folders (maildir/OWNER/FOLDER/MAIL), got {folder}"
         )
     return found

@@ -50,7 +50,7 @@ def test_a_naive_fit_has_no_intervals(here):
 
 
 def test_what_cannot_be_forecast_is_refused_in_a_line(here):
-    assert "tensor.nc holds a fit of TensorModel, not of DynamicModel" in fails(
+    assert "tensor.nc must hold a fit of DynamicModel, got one of TensorModel" in fails(
         "forecast", "tensor.nc", "-o", "n.csv"
     )
     assert "output must end in .csv" in fails("forecast", "fit.nc", "-o", "next.txt")

@@ -195,7 +195,7 @@ def test_a_table_with_totals_is_imported_fitted_compared_shown_and_reported(here
     with_margins(here)
     both = ("--total-row", "Total", "--total-column", "All")
     said = run("import", "margins.csv", "-o", "r.npz", *both, "--totals-of", "rows", *HIDDEN).stdout
-    assert "Totals were published beside them: 12 exact totals, sums over axis 1." in said
+    assert "Totals were published alongside them: 12 exact totals, sums over axis 1." in said
     release = cv.Release.load("r.npz")
     np.testing.assert_array_equal(release.reports, published())
     assert release.extras.totals[0][:2] == ((1,), tuple(COUNTS.sum(axis=1).tolist()))

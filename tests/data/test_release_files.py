@@ -233,7 +233,7 @@ def test_releases_of_other_than_two_axes_are_refused(tmp_path, shape):
 
 def test_a_network_is_not_on_disk(tmp_path):
     files, _ = written(tmp_path / "parts", n_rows=40)
-    with pytest.raises(ValueError, match="a network must be in memory, got ReleaseFiles"):
+    with pytest.raises(ValueError, match="X must be a network in memory, got ReleaseFiles: pass cv"):
         cv.BlockModel(2).fit(files)
 
 

@@ -215,15 +215,12 @@ def test_counts_go_by_their_labels_and_must_be_counts():
     assert predictive_log_score(table, fit, cells) == predictive_log_score(SEEN, fit, HIDDEN)
     for wrong, message in (
         (table.iloc[::-1], "counts must have the doc labels of reports in their order, got 'text 11'"),
-        (-SEEN, "counts must be whole numbers of at least 0, got other values"),
-        (SEEN + 0.5, "counts must be whole numbers from 0 on, got fractions"),
-        (
-            np.where(HIDDEN, np.nan, SEEN),
-            "counts must be whole numbers of at least 0, got other values",
-        ),
+        (-SEEN, r"counts must be whole numbers, 0 or more, got something else at index \(\d, \d\)"),
+        (SEEN + 0.5, r"got something else at index \(0, 0\)"),
+        (np.where(HIDDEN, np.nan, SEEN), r"got something else at index \(\d, \d\)"),
         (
             np.ma.masked_array(SEEN, HIDDEN),
-            "counts must have no masked entries, which cells leaves out",
+            "counts must have no masked entries, got some: leave them out with cells=",
         ),
     ):
         with pytest.raises(ValueError, match=message):

@@ -49,7 +49,7 @@ def test_a_notebook_is_shown_a_fit_by_its_sizes(fit):
     assert fit._repr_mimebundle_()["text/html"] == shown
     assert "fitted</strong>" not in TopicModel(3)._repr_html_()
     naive = TopicModel(2, **SHORT).fit(NaiveCounts(small_data()))
-    assert "noisy reports, taken for true counts" in naive._repr_html_()
+    assert "noisy reports, treated as true counts" in naive._repr_html_()
 
 
 @pytest.fixture(scope="module")

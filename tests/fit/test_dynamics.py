@@ -145,7 +145,7 @@ def test_time_is_the_first_axis_or_the_one_that_is_named(planted, options, dims)
         ),
         ({"time": 2}, "time must be an axis of the data from 0 to 1, got 2"),
         ({"modes": ["time"]}, "modes must name each of the 2 axes of the data once"),
-        ({"modes": ["time", "activity"]}, r"modes must not be called \['activity'\]"),
+        ({"modes": ["time", "activity"]}, r"own arrays, got \['activity'\]"),
         ({"prior_rate": 1.0}, "prior_rate must be None"),
         (
             {"method": "em"},
@@ -261,7 +261,7 @@ def test_steps_are_put_in_order_with_their_exposures():
 
 def test_offsets_are_refused_in_words(planted):
     data = cv.PrivatizedCounts(planted[3], 0.3, row_offset=np.full(30, 2.0))
-    with pytest.raises(ValueError, match="offsets must not be given for DynamicModel"):
+    with pytest.raises(ValueError, match="row_offset and column_offset must be left out for DynamicModel"):
         cv.DynamicModel(2, **BRIEF).fit(data)
 
 

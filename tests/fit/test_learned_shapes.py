@@ -69,7 +69,7 @@ def test_networks_and_tensors_have_one_for_each_factor(release):
     tensor = cv.PrivatizedCounts(COUNTS[:, :8].reshape(14, 4, 2), 0.4)
     found = cv.TensorModel(2, **QUICK).fit(tensor).posterior["posterior"]
     assert {f"factor_mode{i}_shape" for i in range(3)} <= set(found)
-    with pytest.raises(ValueError, match="modes must not be called"):
+    with pytest.raises(ValueError, match="modes must differ from the names of the posterior's own arrays"):
         cv.TensorModel(2, modes=["a", "factor_a_shape", "c"], **QUICK).fit(tensor)
 
 

@@ -149,16 +149,22 @@ def test_what_does_not_fit_is_refused_in_words(fit):
         fit._count_probabilities(counts.T)
     with pytest.raises(ValueError, match="counts must have the word labels"):
         fit._count_probabilities(pd.DataFrame(counts, columns=WORDS[::-1]))
-    with pytest.raises(ValueError, match=r"cells must not be masked in X, got a masked cell"):
+    with pytest.raises(
+        ValueError, match=r"cells must not be masked in X, got a masked cell at index \(\d, \d\)"
+    ):
         fit._report_probabilities(seen(), HIDDEN)
     with pytest.raises(TypeError, match="rng must be"):
         fit.predict_counts(2, 3)
+    first = r"index \({}, {}\)".format(*np.argwhere(HIDDEN)[0])
     for wrong, message in (
-        (np.where(HIDDEN, -1, counts), "counts must be whole numbers of at least 0, got other values"),
-        (np.where(HIDDEN, np.nan, counts), "counts must be whole numbers of at least 0, got other values"),
-        (np.where(HIDDEN, np.inf, counts), "counts must be whole numbers of at least 0, got other values"),
-        (np.full(SIZE, "3"), "counts must be whole numbers of at least 0, got other values"),
-        (counts + 0.5, "counts must be whole numbers from 0 on, got fractions"),
+        (
+            np.where(HIDDEN, -1, counts),
+            rf"counts must be whole numbers, 0 or more, got something else at {first}",
+        ),
+        (np.where(HIDDEN, np.nan, counts), rf"got something else at {first}"),
+        (np.where(HIDDEN, np.inf, counts), rf"got something else at {first}"),
+        (np.full(SIZE, "3"), "counts must be whole numbers, 0 or more, got values of type <U1"),
+        (counts + 0.5, r"got something else at index \(0, 0\)"),
     ):
         with pytest.raises(ValueError, match=message):
             fit._count_probabilities(wrong)

@@ -84,8 +84,8 @@ def with_formula(tree, formula):
     [
         (lambda tree: tree["posterior"]["theta_effect"].values.__imul__(1e4), "coefficients"),
         (lambda tree: with_fact(tree, names=["age", "party"]), r"formula|numbers|text|terms"),
-        (lambda tree: with_fact(tree, levels=[["R", "D"], None]), "fitted with, got others"),
-        (lambda tree: with_other_ages(tree), "fitted with, got others"),
+        (lambda tree: with_fact(tree, levels=[["R", "D"], None]), "fitted with, of checksums .* got"),
+        (lambda tree: with_other_ages(tree), "fitted with, of checksums .* got"),
         (lambda tree: with_formula(tree, "~ open(party)"), "may call"),
         (lambda tree: with_formula(tree, "~ party"), "must"),
     ],
@@ -108,7 +108,7 @@ def test_chains_go_on_from_a_checkpoint_with_the_same_covariates_alone(tmp_path)
     np.testing.assert_array_equal(
         again.posterior["posterior"]["theta_effect"], plain.posterior["posterior"]["theta_effect"]
     )
-    with pytest.raises(ValueError, match="other"):
+    with pytest.raises(ValueError, match="data or settings that differ"):
         model(**small).fit(
             counts(), covariates=FRAME.assign(age=FRAME.age[::-1].to_numpy()), checkpoint=path, resume=True
         )
@@ -250,7 +250,7 @@ def test_chains_go_on_from_a_checkpoint_with_the_same_dates_alone(tmp_path):
     plain = dated_model(**DATED_SWEEPS).fit(dated_counts(), time=TIME)
     for name in ("theta_over_time", "theta"):
         np.testing.assert_array_equal(again.posterior["posterior"][name], plain.posterior["posterior"][name])
-    with pytest.raises(ValueError, match="other"):
+    with pytest.raises(ValueError, match="data or settings that differ"):
         dated_model(**DATED_SWEEPS).fit(
             dated_counts(), time=TIME.iloc[::-1].to_numpy(), checkpoint=path, resume=True
         )

@@ -198,8 +198,8 @@ def test_a_model_cannot_start_at_itself():
         ({}, "start must hold at least one factor, got an empty mapping"),
         ({"psi": np.ones((30, 3))}, r"start's factors must be called \['theta', 'phi'\], got 'psi'"),
         ({"theta": np.ones((5, 3))}, "start's theta must have 30 entries along 'doc', got 5"),
-        ({"theta": -np.ones((30, 3))}, "start's theta must be finite and not negative"),
-        ({"theta": np.full((30, 3), np.nan)}, "start's theta must be finite and not negative"),
+        ({"theta": -np.ones((30, 3))}, "start's theta must be finite and not negative, got -1.0"),
+        ({"theta": np.full((30, 3), np.nan)}, "start's theta must be finite and not negative, got nan"),
         (
             {"theta": np.ones(30)},
             r"start's theta must have the axes \['doc', 'topic'\], got an array of shape",
@@ -216,11 +216,11 @@ def test_a_model_cannot_start_at_itself():
         ),
         (
             {"phi": xr.DataArray(np.ones((3, 1)), dims=("topic", "word"), coords={"word": ["new"]})},
-            "start's phi must share labels along 'word' with the data, got none that they have",
+            r"start's phi must share labels along 'word' with the data \('w0', ...\), got 'new'",
         ),
         (
             {"phi": xr.DataArray(np.ones((3, 2)), dims=("topic", "word"), coords={"word": ["w1", "w1"]})},
-            "start's phi must have every label along 'word' once, got a duplicate",
+            "start's phi must have every label along 'word' once, got 'w1' twice",
         ),
         ({"phi": xr.DataArray(np.ones((3, 20)), dims=("k", "v"))}, r"start's phi must have the dimensions"),
     ],

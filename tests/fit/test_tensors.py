@@ -70,5 +70,5 @@ def test_covariates_of_a_tensor_are_refused_by_name():
         cv.TensorModel(3, prevalence="~ group").fit(data)
     with pytest.raises(ValueError, match="covariates go with prevalence"):
         cv.TensorModel(3).fit(data, covariates=pd.DataFrame({"group": group}))
-    with pytest.raises(ValueError, match="must not be called \\['term'\\]"):
+    with pytest.raises(ValueError, match="own arrays, got \\['term'\\]"):
         cv.TensorModel(3, modes=["term", "b", "c"]).fit(data)

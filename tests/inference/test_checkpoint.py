@@ -87,7 +87,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
     observations = cv.PrivatizedCounts(reports, 0.5)
     short = {"draws": 3, "tune": 2}
     model(**short).fit(observations, checkpoint=checkpoint)
-    with pytest.raises(FileExistsError, match="exists: resume from it, or remove it first"):
+    with pytest.raises(FileExistsError, match="which exists: give resume=True"):
         model(**short).fit(observations, checkpoint=checkpoint)
     model(**short).fit(observations, checkpoint=checkpoint, resume=True)
     with pytest.raises(ValueError, match="must be of seed 5, got one of seed 4"):

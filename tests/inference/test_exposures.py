@@ -233,5 +233,5 @@ def test_starts_that_do_not_know_them_are_refused():
     rng = np.random.default_rng(1)
     exposure = rng.gamma(2.0, 1.0, (8, 8))
     data = cv.ExactCounts(rng.poisson(exposure), exposure=exposure)
-    with pytest.raises(ValueError, match='start "spectral" does not support exposures by cell: use "auto"'):
+    with pytest.raises(ValueError, match='for data with an exposure by cell, got "spectral": use "auto"'):
         cv.BlockModel(2, start="spectral", draws=2, tune=2, chains=1, progress=False).fit(data)

@@ -182,7 +182,7 @@ def test_a_report_page_is_made_of_a_summary(pair, release, tmp_path):
 def test_a_broken_summary_is_refused(pair, tmp_path, name):
     pair[1].save(tmp_path / "fit.nc")
     group, bad, rule = {
-        "theta_order": ("optimisation", 0.0, "must hold an order of components"),
+        "theta_order": ("optimisation", 0.0, "once at theta_order, got"),
         "theta_rate": ("optimisation", -1.0, "numbers of at least 1e-30 at optimisation/theta_rate"),
         "theta_size": ("optimisation", np.nan, "finite numbers of at least 0 at optimisation/theta_size"),
         "theta_total": ("posterior", -1.0, "at posterior/theta_total"),

@@ -47,10 +47,12 @@ def test_mistakes(here):
     (here / "file").write_text("")
     assert "name must be one of all, theorems, " in refused("nothing")
     assert refused("links-enron") == ("error: links-enron needs Enron's network: pass its folder with --data")
-    assert "must be a folder of counts, got something else" in refused("skellam", "--data", "file")
+    assert "--data must be a folder of counts, got file, which is no folder" in refused(
+        "skellam", "--data", "file"
+    )
     assert "must be a directory for the files" in refused("skellam", "-o", "file")
     (here / "empty").mkdir()
-    assert "no counts in empty: looked for enron_network/enron161.npz" in refused(
+    assert "--data must be a folder with enron_network/enron161.npz" in refused(
         "links-enron", "--data", "empty"
     )
 

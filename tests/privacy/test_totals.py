@@ -39,7 +39,7 @@ def test_totals_are_kept_in_the_file_with_numpy_and_without(totals, tmp_path, mo
 
 
 def test_a_release_says_how_many_totals_it_has():
-    said = "Totals were published beside them: 1 exact total, sum over axis 1 (1 more are not known)."
+    said = "Totals were published alongside them: 1 exact total, sum over axis 1 (1 more are not known)."
     assert said in made().describe()
     assert "3 exact totals, sums over axis 0." in made(((0,), (1, 2, 3))).describe()
     assert "total" not in made(None).describe()

@@ -220,7 +220,7 @@ def test_it_goes_on_after_an_interruption_to_the_same_bits(reports, tmp_path, mo
     monkeypatch.setattr(FactorizationEstimator, "fit", third_is_interrupted)
     with pytest.raises(KeyboardInterrupt):
         cv.compare(data, models(), 3, 7, checkpoint=path, **SHORT)
-    with pytest.raises(FileExistsError, match=r"kept.npz exists: resume from it"):
+    with pytest.raises(FileExistsError, match=r"kept.npz, which exists: give resume=True"):
         cv.compare(data, models(), 3, 7, checkpoint=path, **SHORT)
     done = len(made)
     again = cv.compare(data, models(), 3, 7, checkpoint=path, resume=True, **SHORT)

@@ -94,6 +94,16 @@ def check_mode_labels(labels: Any, shape: tuple[int, ...]) -> list[list[str] | N
     return [check_labels(f"labels[{i}]", names, size) for i, (names, size) in enumerate(sizes)]
 
 
+def check_whole_counts(name: str, counts: np.ndarray) -> None:
+    """Refuse anything but whole numbers, 0 or more; the message has the place, since the value may be a true count."""
+    if counts.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be whole numbers, 0 or more, got values of type {counts.dtype}")
+    wrong = ~(np.isfinite(counts) & (counts >= 0) & (counts == np.floor(counts)))
+    if wrong.any():
+        index = tuple(map(int, np.argwhere(wrong)[0]))
+        raise ValueError(f"{name} must be whole numbers, 0 or more, got something else at index {index}")
+
+
 def check_matrix(reports: Any) -> tuple[int, int]:
     """The shape of a non-empty matrix."""
     if reports.ndim != 2:

@@ -504,7 +504,8 @@ class FactorizationEstimator(Options, BaseEstimator):
         check_learned_shapes(method, self.prior_shape == LEARNED, "prior_shape")
         if method.batches and not self._rows_are_new_data:
             raise ValueError(
-                f"method {method.name!r} needs rows that come in batches, which {type(self).__name__} does not have"
+                f"method {method.name!r} needs rows that come in batches, got a {type(self).__name__}: "
+                'use method="gibbs"'
             )
         if getattr(self, "self_loops", False) and not method.self_loops:
             able = sorted(name for name, other in METHODS.items() if other.self_loops)

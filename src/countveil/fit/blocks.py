@@ -92,7 +92,7 @@ class BlockModel(FactorizationEstimator):
 
     def _observe(self, X: Any) -> Observations | ReleaseFiles:
         if isinstance(X, ReleaseFiles):
-            raise ValueError("a network must be in memory, got ReleaseFiles")
+            raise ValueError("X must be a network in memory, got ReleaseFiles: pass cv.Release.load(path)")
         observations = self._observe_graph(X) if is_graph(X) else super()._observe(X)
         assert isinstance(observations, Observations)
         n_rows, n_columns = observations.shape

@@ -118,7 +118,8 @@ class DynamicModel(FactorizationEstimator):
         given = super()._given(data, **of_rows)
         if not ((given.first.prior_scale_d == 1.0).all() and (given.first.prior_scale_v == 1.0).all()):
             raise ValueError(
-                f"offsets must not be given for {type(self).__name__}, which learns volumes, got some"
+                f"row_offset and column_offset must be left out for {type(self).__name__}, which learns the volume of "
+                "each step, got offsets"
             )
         return given
 
@@ -176,7 +177,9 @@ class DynamicModel(FactorizationEstimator):
         """Names of the data's axes."""
         if self.modes is None:
             if isinstance(self.time, str) and self.time != "time":
-                raise ValueError(f"time must be one of modes, or a number, got {self.time!r} without modes")
+                raise ValueError(
+                    f"time must be one of modes, or a number, got {self.time!r} without modes: give modes="
+                )
             time = self._place(n_modes)
             others = ["item"] if n_modes == 2 else [f"mode{i}" for i in range(n_modes) if i != time]
             others.insert(time, "time")
@@ -188,7 +191,8 @@ class DynamicModel(FactorizationEstimator):
         reserved = {*RESERVED, *TAKEN, *own, *(f"{name}{end}" for name in (*own, ACTIVITY) for end in HYPERS)}
         if reserved.intersection(names):
             raise ValueError(
-                f"modes must not be called {sorted(reserved.intersection(names))}, which the posterior uses itself"
+                f"modes must differ from the names of the posterior's own arrays, got "
+                f"{sorted(reserved.intersection(names))}: call them otherwise"
             )
         return names
 
@@ -421,7 +425,11 @@ class DynamicModel(FactorizationEstimator):
         _, model, layout = self._fitted()
         check_parameters(model, next(a for a, dim in layout.dims.items() if dim == time))
         if data.exposure is not None or data.totals is not None:
-            raise ValueError("X must have no exposure by cell and no totals to check forecasts, got some")
+            given = "an exposure by cell" if data.exposure is not None else "known totals"
+            raise ValueError(
+                f"X must have no exposure by cell and no totals to check forecasts, got {given}: compare models by "
+                "held-out reports instead (cv.compare)"
+            )
         names = [str(name) for name in self._reader.axes[time]]
         n_seasons = self.season_
         if n_seasons is None:

@@ -157,7 +157,9 @@ class Effects:
         if not isinstance(frame, pd.DataFrame | None):
             raise TypeError(f"frame must be a DataFrame of covariates, got {type(frame).__name__}")
         if frame is not None and not len(frame):
-            raise ValueError("frame must have a row for each share that is asked for, got none")
+            raise ValueError(
+                "frame must have a row for each share that is asked for, got 0 rows: frame=None averages"
+            )
         frame = pd.DataFrame(index=["all"]) if frame is None else frame
         each = [self._shares_at(covariates, dict(row)) for _, row in frame.iterrows()]
 
@@ -180,7 +182,8 @@ class Effects:
         """
         if self.fit.dates_ is None:
             raise ValueError(
-                "effects.over_time needs a fit with dates of the rows (time=), got a fit without dates"
+                "effects.over_time needs a fit with dates of the rows, got a fit without dates: "
+                "TopicModel(...).fit(X, time=dates)"
             )
         row = self.fit.model_.factors[self.fit.model_.row_factor].name
         draws = self.fit.posterior["posterior"][f"{row}{OVER_TIME}"].to_numpy()
@@ -193,7 +196,10 @@ class Effects:
     def _known_covariates(self) -> Covariates:
         _ = self.fit.posterior  # raises NotFittedError before there is one
         if self.fit.covariates_ is None:
-            raise ValueError("effects need a fit with prevalence and covariates, got a fit without them")
+            raise ValueError(
+                "effects need a fit with prevalence and covariates, got a fit without them: "
+                'TopicModel(..., prevalence="~ party").fit(X, covariates=table)'
+            )
         return self.fit.covariates_
 
     def _shares_at(self, covariates: Covariates, values: Mapping[str, Any]) -> Callable[[Drawn], np.ndarray]:

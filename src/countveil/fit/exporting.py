@@ -123,15 +123,17 @@ def tables_of_the_fit(fit: "FactorizationEstimator") -> dict[str, pd.DataFrame]:
 def check_writable(folder: Path, tables: Mapping[str, pd.DataFrame], force: bool) -> None:
     """Refuse a folder that is something else, or that holds one of the files, unless forced."""
     if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(f"{folder} must be a directory for the tables, got something else")
+        raise NotADirectoryError(
+            f"{folder} must be a directory for the tables, got a file: choose another name"
+        )
     there = [f"{name}.csv" for name in tables if (folder / f"{name}.csv").exists()]
     if there and not force:
         raise FileExistsError(
-            f"{folder} holds {there[0]} already; choose another folder, or force to replace what it holds"
+            f"{folder} holds {there[0]} already; choose another folder, or force=True (--force) to replace its tables"
         )
 
 
-NOT_PRIVATE = {"exact": "true counts, without noise", "naive": "noisy reports, taken for true counts"}
+NOT_PRIVATE = {"exact": "true counts, without noise", "naive": "noisy reports, treated as true counts"}
 
 
 def fit_card(fit: "FactorizationEstimator") -> str:

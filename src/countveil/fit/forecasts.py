@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from countveil.data.matrices import check_whole_counts
 from countveil.engines.memory import available_memory, in_words
 from countveil.fit.component_tables import tails
 from countveil.fit.parameters import check_interval
@@ -72,8 +73,7 @@ class Forecast(NamedTuple):
         came, shape = np.asarray(counts), self.rates.shape[1:]
         if came.shape != shape:
             raise ValueError(f"counts must have the shape of the forecast {shape}, got {came.shape}")
-        if came.dtype.kind not in "iuf" or not ((came >= 0) & (came == np.floor(came))).all():
-            raise ValueError("counts must be whole numbers of at least 0, got other values")
+        check_whole_counts("counts", came)
         total = np.full(shape, -np.inf)
         for rates, own in zip(self.rates.to_numpy(), self.parameters, strict=True):
             parts = rates / self.likelihood.mean(1.0, own)

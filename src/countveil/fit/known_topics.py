@@ -43,12 +43,12 @@ def check_topics(model: Any) -> None:
     if getattr(model, name) != n:
         raise ValueError(f"{name} must be {n}, as many as known_topics has, got {getattr(model, name)!r}")
     if model.seeds is not None:
-        raise ValueError("seeds must be None with known_topics, which stay fixed")
+        raise ValueError(f"seeds must be None with known_topics, which stay fixed, got {model.seeds!s:.60}")
     if model._method.batches:
         raise ValueError(f"known_topics must be None for method {model._method.name!r}, got {n} of them")
     if model.dispersion == "column":
         raise ValueError(
-            "dispersion must be other than 'column' with known_topics, which are shares of words"
+            "dispersion must be 'global', 'row' or a number with known_topics, which are shares of words, got 'column'"
         )
 
 
@@ -58,7 +58,9 @@ def read_topics(model: Any, data: Any) -> None:
     if model.known_topics is None:
         return
     if data.column_labels is None:
-        raise ValueError("known_topics need data whose columns have words as labels, got data without them")
+        raise ValueError(
+            "known_topics need data with words as column labels, got data without labels: give column_labels="
+        )
     know(model, [str(label) for label in data.column_labels])
 
 
@@ -153,18 +155,24 @@ def shares_over(table: pd.DataFrame, words: Sequence[str]) -> np.ndarray:
     except (TypeError, ValueError):
         raise ValueError(f"known_topics must hold numbers, got {table.iloc[0, 0]!r:.40}") from None
     if not (np.isfinite(values).all() and (values >= 0.0).all()):
-        raise ValueError("known_topics must hold finite numbers from 0 on, got another")
+        bad = values[~(np.isfinite(values) & (values >= 0.0))].flat[0]
+        raise ValueError(f"known_topics must hold finite numbers, 0 or more, got {bad}")
     own = pd.DataFrame(values, columns=table.columns)
     absent = [word for word in words if word not in own.columns or not own[word].any()]
     if absent:
         more = f" and {len(absent) - LISTED} more" if len(absent) > LISTED else ""
         listed = ", ".join(map(repr, absent[:LISTED]))
-        raise ValueError(f"known_topics must have every word of the data, got none with {listed}{more}")
+        raise ValueError(
+            f"known_topics must give every word of the data to a topic, got no topic with {listed}{more}: leave the "
+            "words out of the data"
+        )
     found = np.ascontiguousarray(own[list(words)].to_numpy().T)
     total = found.sum(axis=0)
     if not (total > 0.0).all():
         k = int(np.flatnonzero(total <= 0.0)[0])
-        raise ValueError(f"every topic must have a word of the data, got none in topic {k}")
+        raise ValueError(
+            f"known_topics must have a word of the data in every topic, got no such word in topic {k}: leave it out"
+        )
     return np.maximum(found / total, SMALLEST)
 
 
@@ -231,7 +239,9 @@ def read_seeds(model: Any, data: Any) -> None:
 def find_seeds(model: Any, labels: Sequence[str] | None) -> None:
     """Keep the seeded words that are among these labels; raises ValueError."""
     if labels is None:
-        raise ValueError("seeds need data whose columns have words as labels, got data without them")
+        raise ValueError(
+            "seeds need data with words as column labels, got data without labels: give column_labels="
+        )
     place = {str(label): v for v, label in enumerate(labels)}
     found = {topic: [word for word in words if word in place] for topic, words in model.seeds.items()}
     for topic, words in found.items():
@@ -262,7 +272,10 @@ def restore_seeds(model: Any, tree: xr.DataTree, found: Factorization, words: st
     f = found.spec.names.index(words)
     prior = factors[f].prior
     if (model.seeds is not None) != isinstance(prior, SeededPrior):
-        raise ValueError("must have a prior with seeds if its parameters have seeds, and only then")
+        raise ValueError(
+            f"must have a prior with seeds if and only if its parameters have seeds, got seeds {model.seeds!s:.60} and "
+            f"a prior {prior.kind!r}"
+        )
     if not isinstance(prior, SeededPrior):
         return found
     find_seeds(model, [str(label) for label in tree["posterior"]["word"].to_numpy()])

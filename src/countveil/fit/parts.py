@@ -213,7 +213,9 @@ def supported_together(
     if len(fits) == 1:
         found = fits[0]._reader.matches(groups[0])
     elif any(merged_kept(fit.posterior, group) for fit, group in zip(fits, groups, strict=True)):
-        raise ValueError("fits with merged components cannot be listed together: unmerge them first")
+        raise ValueError(
+            "fits must have no merged components to be listed together, got some: call fit.parts.unmerge() of each"
+        )
     elif all(pinned(fit.model_, group) for fit, group in zip(fits, groups, strict=True)):
         found = numbered(weights_of_chains(chains), fits[0]._reader.n_components(groups[0]))
     else:

@@ -9,7 +9,7 @@ import xarray as xr
 
 from countveil.common.parameters import check_integer
 from countveil.data.labels import Axis, in_order
-from countveil.data.matrices import check_mask
+from countveil.data.matrices import check_mask, check_whole_counts
 from countveil.data.observations import Observations
 from countveil.data.totals import refuse_totals
 from countveil.fit.parameters import check_interval
@@ -23,7 +23,7 @@ from countveil.fit.predictive_checks import (
 from countveil.fit.reading import ENDS
 from countveil.inference import posterior as posteriors
 from countveil.inference import totals
-from countveil.inference.predict import laws_of_counts, simulated_counts, simulated_reports
+from countveil.inference.predict import laws_of_counts, refuse_masked, simulated_counts, simulated_reports
 from countveil.inference.progress import compiling_told, progress_bar
 from countveil.laws.counts.given_reports import Cells, CountsGivenReports, Draw
 from countveil.laws.counts.laws import law_of
@@ -238,8 +238,8 @@ def report_probabilities(
     data, chosen, given = data_of(fit, X), mask_of(fit, cells), given_reports(fit, X)
     if isinstance(given.noise, AnyMechanismNoise) and data is not None:
         asked = report_of(data, report)
-        if chosen is not None and (chosen & ~asked.seen).any():
-            raise ValueError("cells must not be masked in X, got a masked cell")
+        if chosen is not None:
+            refuse_masked(*np.nonzero(chosen & ~asked.seen))
         wanted = asked.seen if chosen is None else chosen
         before, same = chances_of(asked, laws_of_cells(fit, None, wanted))
         return in_data_order(fit, before, wanted), in_data_order(fit, same, wanted)
@@ -248,8 +248,8 @@ def report_probabilities(
     below, at = np.zeros(fit._reader.matrix_shape), np.zeros(fit._reader.matrix_shape)
     seen = np.zeros(fit._reader.matrix_shape, dtype=bool)
     for found in cells_of(fit, data, chosen):
-        if chosen is not None and (found.reports < 0).any():
-            raise ValueError("cells must not be masked in X, got a masked cell")
+        if chosen is not None:
+            refuse_masked(found.rows[found.reports < 0], found.columns[found.reports < 0])
         found = found.take(found.reports >= 0)
         sums, n_draws = np.zeros((2, len(found.rows))), 0
         for draw in fit._reader.even_draws(DRAWS_FOR_LAWS):
@@ -276,19 +276,17 @@ def true_counts(fit: "FactorizationEstimator", name: str, counts: Any) -> np.nda
     """True counts over the rows and columns of ``matrix_draws``; raises ValueError."""
     named, shape = named_axes(fit)
     if np.ma.is_masked(counts):
-        raise ValueError(f"{name} must have no masked entries, which cells leaves out")
+        raise ValueError(f"{name} must have no masked entries, got some: leave them out with cells= instead")
     found = in_order(name, counts.toarray() if hasattr(counts, "toarray") else counts, named)
     values = np.asarray(found)
     if values.shape != shape:
         raise ValueError(f"{name} must have the shape of the fit's data {shape}, got {values.shape}")
-    if values.dtype.kind not in "biuf" or not (np.isfinite(values) & (values >= 0)).all():
-        raise ValueError(f"{name} must be whole numbers of at least 0, got other values")
-    if (values != np.floor(values)).any():
-        raise ValueError(f"{name} must be whole numbers from 0 on, got fractions")
+    check_whole_counts(name, values)
     if fit._in_pairs and np.tril(values, -1).any() and (values != values.T).any():
+        i, j = map(int, np.argwhere(values != values.T)[0])
         raise ValueError(
             f"{name} of an undirected network must be the same on both sides of the diagonal, or zero below it, "
-            "got others"
+            f"got different counts at ({i}, {j}) and ({j}, {i}): numpy.triu({name}) keeps those above it"
         )
     return fit._reader.as_matrix(values.astype(np.int64))
 

@@ -297,7 +297,9 @@ def report_of(data: Observations, place: int) -> Report:
     """The first report of every count of data in matrix form, or another one; raises ValueError where there is none."""
     made = data.provenance.published
     if made is None:
-        raise ValueError("X must hold reports as they were published, got others")
+        raise ValueError(
+            f"X must hold reports as they were published (cv.Reports), got data with {data.noise.mechanism}"
+        )
     if not isinstance(place, int | np.integer) or not 0 <= place < len(made.layers):
         raise ValueError(f"report must be a number from 0 to {len(made.layers) - 1}, got {place!r:.40}")
     found = made.report(int(place))

@@ -52,13 +52,18 @@ def transform(fit: Any, X: Any) -> np.ndarray:
     """
     tree, model, _ = fit._fitted()
     if "row" in model.likelihood.parameter_axes.values():
-        raise ValueError("transform needs a dispersion that new rows have too, got one of each fitted row")
+        raise ValueError(
+            "dispersion must be 'global', 'column' or a number for transform, since new rows have none, got 'row'"
+        )
     observations = fit._observed(X)
     if observations.totals is not None:
-        raise ValueError("X must have no totals for transform, which treats each row separately")
+        raise ValueError(
+            "X must have no totals for transform, which treats each row separately, got known totals"
+        )
     if (fit._reader.exposure_matrix is None) != (observations.exposure is None):
         its = "no exposure by cell" if fit._reader.exposure_matrix is None else "an exposure by cell"
-        raise ValueError(f"X must have {its} for transform, as the data of the fit, got another")
+        got = "one" if observations.exposure is not None else "none"
+        raise ValueError(f"X must have {its} for transform, as the data of the fit have, got {got}")
     check_columns(fit, observations)
     factor = model.factors[model.row_factor]
     prior = row_prior(unweighted(tree), factor)
@@ -236,7 +241,11 @@ def check_goes_on(fit: Any, given: "Given", before: Stream) -> None:
             + ("no names" if given.first.column_labels is None else "names")
         )
     if not np.array_equal(given.first.prior_scale_v, before.prior_scale_v):
-        raise ValueError("X must have the column_offset of the first rows, got another")
+        v = int(np.flatnonzero(given.first.prior_scale_v != before.prior_scale_v)[0])
+        raise ValueError(
+            f"X must have the column_offset of the first rows, {before.prior_scale_v[v]:g} in column {v}, "
+            f"got {given.first.prior_scale_v[v]:g}"
+        )
 
 
 MOST_DRAWS = 100

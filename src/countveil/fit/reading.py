@@ -98,11 +98,17 @@ class FitReader:
         matrix = self.exposure_matrix
         if matrix is None:
             if observed.exposure is not None:
-                raise ValueError(f"{name} must have no exposure by cell, because the fitted data have none")
+                raise ValueError(
+                    f"{name} must have no exposure by cell, because the fitted data have none, got one: leave it out"
+                )
             return observed
         exposure = posteriors.rate_array(matrix, *self.fit._fitted()).to_numpy().reshape(observed.shape)
         if observed.exposure is not None and not np.array_equal(observed.exposure, exposure):
-            raise ValueError(f"{name} must have the exposure of the fit, or none, got another")
+            d, v = np.argwhere(observed.exposure != exposure)[0]
+            raise ValueError(
+                f"{name} must have the exposure of the fit, or none, got {observed.exposure[d, v]:g} at index "
+                f"({d}, {v}), where the fit has {exposure[d, v]:g}"
+            )
         return observed.exposed_as(exposure)
 
     def matrix_draws(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:

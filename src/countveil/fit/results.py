@@ -198,7 +198,9 @@ def read(kind: type[F], path: str | os.PathLike[str]) -> F:
     """A fit of this kind from its file; raises as its ``load``."""
     with fit_files.opened(path) as (name, file):
         if name != kind.__name__:
-            raise ValueError(f"{path} holds a fit of {name}, not of {kind.__name__}")
+            raise ValueError(
+                f"{path} must hold a fit of {kind.__name__}, got one of {name}: cv.load(path) reads any"
+            )
         with (
             fit_files.faults(path),
             xr.open_datatree(file, engine="h5netcdf", phony_dims="sort") as opened,

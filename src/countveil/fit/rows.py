@@ -120,7 +120,10 @@ def restore_covariates(model: Any, tree: xr.DataTree, found: Factorization) -> F
     """The model with its design, from what a file holds; raises ValueError."""
     formula = formula_of(model)
     if (formula is None) != (GROUP not in tree.children):
-        raise ValueError("must hold covariates if its parameters have a prevalence, and only then")
+        raise ValueError(
+            f"must hold covariates if and only if its parameters have a prevalence, got prevalence {formula!r:.60} and "
+            f"{'covariates' if formula is None else 'no covariates'}"
+        )
     if formula is None:
         return found
     facts, group = json.loads(tree.attrs[FACT]), tree[GROUP]
@@ -134,10 +137,17 @@ def restore_covariates(model: Any, tree: xr.DataTree, found: Factorization) -> F
     row = factor_with_covariates(found)
     prior: Any = None if row is None else found.factors[row].prior
     if row is None or prior.design.shape[1] != len(model.covariates_.terms):
-        raise ValueError("must have a prior with a coefficient for every term of its formula")
+        raise ValueError(
+            f"must have a prior with a coefficient for each of {len(model.covariates_.terms)} terms of its formula, "
+            f"got {'no such prior' if row is None else prior.design.shape[1]}"
+        )
     design = model.covariates_.design
-    if not np.allclose(checksums(design), facts["checksums"], rtol=1e-6, atol=1e-6 * len(design)):
-        raise ValueError("must hold the covariates that its model was fitted with, got others")
+    found_sums, sums = checksums(design), facts["checksums"]
+    if not np.allclose(found_sums, sums, rtol=1e-6, atol=1e-6 * len(design)):
+        raise ValueError(
+            f"must hold the covariates that its model was fitted with, of checksums {sums!s:.60}, "
+            f"got {found_sums!s:.60}"
+        )
     factors = list(found.factors)
     factors[row] = factors[row]._replace(prior=replace(prior, design=design))
     return found._replace(factors=tuple(factors))
@@ -191,7 +201,10 @@ def restore_dates(model: Any, tree: xr.DataTree, found: Factorization) -> Factor
     prior: Any = None if row is None else found.factors[row].prior
     dated = isinstance(prior, DatedRowsPrior)
     if dated != (DATES in tree.children):
-        raise ValueError("must hold dates of rows if its prior has a chain over them, and only then")
+        raise ValueError(
+            "must hold dates of rows if and only if its prior has a chain over them, got "
+            f"{'dates without such a chain' if DATES in tree.children else 'such a chain without dates'}"
+        )
     if row is None or not dated:
         return found
     if not model._takes_dates:
@@ -203,7 +216,10 @@ def restore_dates(model: Any, tree: xr.DataTree, found: Factorization) -> Factor
     if names.dtype.kind not in "iuOUT" or step.dtype.kind not in "iu":
         raise ValueError(f"must number the steps of rows, got {step.dtype}")
     if step.shape != (n_rows,) or not ((step >= 0) & (step < n_steps)).all():
-        raise ValueError(f"must hold a step from 0 to {n_steps - 1} for each of {n_rows} rows, got others")
+        got = f"from {step.min(initial=0)} to {step.max(initial=0)} for {step.size}"
+        raise ValueError(
+            f"must hold a step from 0 to {n_steps - 1} for each of {n_rows} rows, got steps {got}"
+        )
     whole = names.dtype.kind in "iu"
     model.dates_ = Dates(tuple(int(each) if whole else str(each) for each in names), step.astype(np.int64))
     factors = list(found.factors)

@@ -210,7 +210,8 @@ def one_factor(
     if array.ndim != len(dims):
         raise ValueError(f"{name} must have the axes {list(dims)}, got an array of shape {array.shape}")
     if not (np.isfinite(array).all() and (array >= 0.0).all()):
-        raise ValueError(f"{name} must be finite and not negative")
+        bad = array[~(np.isfinite(array) & (array >= 0.0))].flat[0]
+        raise ValueError(f"{name} must be finite and not negative, got {bad}")
     if (array > LARGEST).any():
         raise ValueError(f"{name} must be at most {LARGEST:g}, got {array.max():g}")
     for i, (axis, dim) in enumerate(zip(wanted, dims, strict=True)):
@@ -223,10 +224,14 @@ def one_factor(
         if isinstance(value, xr.DataArray) and dim in value.coords and names is not None:
             have = list(value.coords[dim].to_numpy())
             if len(set(have)) < len(have):
-                raise ValueError(f"{name} must have every label along {dim!r} once, got a duplicate")
+                twice = next(label for label in have if have.count(label) > 1)
+                raise ValueError(
+                    f"{name} must have every label along {dim!r} once, got {str(twice)!r:.60} twice"
+                )
             if not set(have).intersection(names):
                 raise ValueError(
-                    f"{name} must share labels along {dim!r} with the data, got none that they have"
+                    f"{name} must share labels along {dim!r} with the data ({names[0]!r:.40}, ...), got "
+                    f"{str(have[0])!r:.40}, ..."
                 )
             array = matched(array, i, have, list(names))
         elif array.shape[i] != size:

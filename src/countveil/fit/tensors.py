@@ -76,7 +76,8 @@ class TensorModel(projection.TransformerMixin, FactorizationEstimator):
         reserved = {*RESERVED, "component", "term", *rates, *(f"factor_{name}" for name in names + rates)}
         if reserved.intersection(names):
             raise ValueError(
-                f"modes must not be called {sorted(reserved.intersection(names))}, which the posterior uses itself"
+                f"modes must differ from the names of the posterior's own arrays, got "
+                f"{sorted(reserved.intersection(names))}: call them otherwise"
             )
         return names
 

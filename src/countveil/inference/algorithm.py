@@ -81,7 +81,10 @@ class Checkpoint(NamedTuple):
         if not self.path.parent.is_dir():
             raise FileNotFoundError(f"checkpoint must go to a folder that exists, got {self.path}")
         if self.path.exists() and not self.resume:
-            raise FileExistsError(f"checkpoint {self.path} exists: resume from it, or remove it first")
+            raise FileExistsError(
+                f"checkpoint must be a new file, got {self.path}, which exists: give resume=True (--resume) or "
+                "another name"
+            )
 
 
 class Settings(NamedTuple):

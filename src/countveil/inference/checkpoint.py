@@ -78,7 +78,7 @@ def unnamed(name: str, content: dict[str, Any]) -> Any:
         return value if value.ndim else value.item()
     places = [int(known[len(name) + 1 :].split(".")[0]) for known in content if known.startswith(f"{name}.")]
     if max(places, default=0) > len(content):
-        raise ValueError(f"part {max(places)} of a state that has {len(content)} at most")
+        raise ValueError(f"a state must have parts below {len(content)}, got part {max(places)}")
     return tuple(unnamed(f"{name}.{i}", content) for i in range(max(places, default=-1) + 1))
 
 
@@ -143,9 +143,15 @@ def read(
     """
     content = _content(path)
     if content["seed"] != seed:
-        raise ValueError(f"checkpoint {path} must be of seed {seed}, got one of seed {content['seed']}")
+        raise ValueError(
+            f"checkpoint {path} must be of seed {seed}, got seed {content['seed']}: fit with that seed, "
+            "or remove the file"
+        )
     if content["fingerprint"] != mark:
-        raise ValueError(f"checkpoint {path} must be of the same data and settings, got one of others")
+        raise ValueError(
+            f"checkpoint {path} must be of the same data and settings, got data or settings that differ: repeat "
+            "those of the interrupted fit, or remove the file"
+        )
     try:
         snapshots = [_snapshot(content, chain, draws) for chain in range(draws[0].shape[0])]
         return snapshots, float(content["seconds"])
@@ -156,7 +162,9 @@ def read(
 def _content(path: Path, names: tuple[str, ...] | None = None) -> dict[str, Any]:
     """What a file holds under these names, or under all, with its seed and fingerprint."""
     if not path.exists():
-        raise FileNotFoundError(f"no checkpoint at {path}")
+        raise FileNotFoundError(
+            f"checkpoint {path} must exist to resume, got no file: leave resume out to begin anew"
+        )
     try:
         check_npz(path)
         with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
@@ -180,7 +188,10 @@ def _snapshot(content: dict[str, Any], chain: int, draws: tuple[np.ndarray, ...]
     for i, values in enumerate(draws):
         given = content[f"chain{chain}_draws{i}"]
         if kept > values.shape[1] or given.shape != (kept, *values.shape[2:]) or given.dtype != values.dtype:
-            raise ValueError(f"draws of shape {given.shape} and type {given.dtype} in chain {chain}")
+            raise ValueError(
+                f"chain {chain} must have at most {values.shape[1]} draws of shape {values.shape[2:]} and type "
+                f"{values.dtype}, got {kept} of shape {given.shape[1:]} and type {given.dtype}"
+            )
         check_numbers(f"chain{chain}_draws{i}", given)
         values[chain, :kept] = given
     return Snapshot(state, kept, Tuning.of_parts(*unnamed(f"chain{chain}_tuning", content)))
@@ -189,7 +200,7 @@ def _snapshot(content: dict[str, Any], chain: int, draws: tuple[np.ndarray, ...]
 def check_numbers(name: str, values: np.ndarray) -> None:
     """Refuse what no chain holds: anything but finite numbers up to ``LARGEST``; raises ValueError."""
     if values.dtype.kind not in "iuf" or not (np.abs(values, dtype=np.float64) <= LARGEST).all():
-        raise ValueError(f"{name} must hold finite numbers up to {LARGEST:g}")
+        raise ValueError(f"{name} must hold finite numbers up to {LARGEST:g}, got {values!s:.80}")
 
 
 def as_wide(model: Factorization, state: Any) -> Factorization:
@@ -217,9 +228,15 @@ def check_state(path: Path, state: Any, model: Factorization) -> None:
     for field, arrays in wanted.items():
         found = [np.asarray(each) for each in getattr(state, field)]
         if [each.shape for each in found] != [np.shape(each) for each in arrays]:
-            raise ValueError(f"{rule}, got {field} of other shapes")
+            raise ValueError(
+                f"{rule}, with {field} of shapes {[np.shape(each) for each in arrays]}, "
+                f"got {[each.shape for each in found]}"
+            )
         for values, (least, most) in zip(found, ranges.get(field, ()), strict=False):
-            if not ((least <= values) & (values <= most)).all():
-                raise ValueError(f"{rule}, with {field} from {least:g} to {most:g}, got another number")
+            right = (least <= values) & (values <= most)
+            if not right.all():
+                raise ValueError(
+                    f"{rule}, with {field} from {least:g} to {most:g}, got {values[~right].flat[0]:g}"
+                )
     if type(state.sweep) is not int or not 0 <= state.sweep < 2**31:
         raise ValueError(f"{rule}, with a whole number of sweeps below 2**31, got {state.sweep!r:.40}")

@@ -14,7 +14,7 @@ from countveil.inference.svi import GROUP, PARTS
 from countveil.models.factorization import Axes, Factor, Factorization
 from countveil.models.layout import Layout
 from countveil.models.priors import Prior
-from countveil.models.priors.prior import same
+from countveil.models.priors.prior import check_values, same
 
 SUM_TOLERANCE = 1e-6
 MOST_COUNTED = 2**31 - 1  # sweeps, components or starts
@@ -38,7 +38,9 @@ def check_model(model: Factorization, wanted: Factorization) -> None:
             )
     for factor, own in zip(model.factors, wanted.factors, strict=True):
         if not same(factor.fixed, own.fixed):
-            raise ValueError(f"must fix {factor.name} as its parameters do, got another value")
+            raise ValueError(
+                f"must fix {factor.name} as its parameters do, {own.fixed!s:.60}, got {factor.fixed!s:.60}"
+            )
         check_prior(factor.name, factor.prior, own.prior)
 
 
@@ -189,11 +191,15 @@ def check_tuning(tree: xr.DataTree) -> None:
     if "candidate_number" not in group and "candidate_race" not in group:
         return
     races = group["candidate_race"]
-    if races.dims != ("candidate",) or not set(races.to_numpy().tolist()) <= set(tuning.RACES):
-        raise ValueError(f"must hold candidate_race among {list(tuning.RACES)}, got another")
-    last = group.isel(candidate=races.to_numpy() == races.to_numpy()[-1])
-    if not (last["candidate_taken"].to_numpy().sum(axis=1) == 1).all():
-        raise ValueError("must hold candidate_taken with one of each chain's last starts, got another number")
+    if races.dims != ("candidate",):
+        raise ValueError(f"must hold candidate_race over ('candidate',), got {races.dims}")
+    raced = races.to_numpy()
+    check_values(
+        f"must hold candidate_race among {list(tuning.RACES)}", raced, np.isin(raced, list(tuning.RACES))
+    )
+    last = group.isel(candidate=raced == raced[-1])
+    taken = last["candidate_taken"].to_numpy().sum(axis=1)
+    check_values("must hold candidate_taken with one of each chain's last starts", taken, taken == 1)
 
 
 def check_numbers(
@@ -212,9 +218,10 @@ def check_numbers(
     if missing:
         values = values[~np.isnan(values)]
     right = np.isfinite(values) & (bounds[0] <= values) & (values <= bounds[1])
-    if not right.all() or (whole and (values % 1.0).any()):
-        kind = "whole" if whole else "finite"
-        raise ValueError(f"must hold {kind} numbers from {bounds[0]} to {bounds[1]} at {name}, got another")
+    if whole:
+        right &= values == np.floor(values)
+    kind = "whole" if whole else "finite"
+    check_values(f"must hold {kind} numbers from {bounds[0]} to {bounds[1]} at {name}", values, right)
 
 
 def check_parameters(draws: Any, model: Factorization, layout: Layout, lead: dict[str, int]) -> None:
@@ -225,14 +232,13 @@ def check_parameters(draws: Any, model: Factorization, layout: Layout, lead: dic
         check_array(draws, name, lead | {layout.dims[a]: sizes[a] for a in sides[kind]})
         least, most = model.likelihood.range_of(name)
         values = draws[name].to_numpy()
-        if not ((values >= least) & (values <= most)).all():
-            raise ValueError(f"must hold {name} from {least} to {most}, got another")
+        check_values(f"must hold {name} from {least} to {most}", values, (values >= least) & (values <= most))
 
 
 def check_array(group: Any, name: str, wanted: dict[str, int]) -> None:
     """Refuse an array that is missing or has other axes, or an axis that has labels of another type or twice."""
     if name not in group:
-        raise ValueError(f"must hold {name} in the group {group.name}, got none")
+        raise ValueError(f"must hold {name} in the group {group.name}, got {sorted(map(str, group))!s:.200}")
     found = group[name]
     if dict(found.sizes) != wanted:
         raise ValueError(f"must hold {name} over {wanted}, got {dict(found.sizes)}")
@@ -252,8 +258,8 @@ def check_level(tree: xr.DataTree, model: Factorization) -> None:
         )
     if tree.attrs["observations"] != "private" and level.any():
         raise ValueError(f"must have no noise on {tree.attrs['observations']} counts, got {noise.level}")
-    if not np.all((level >= 0) & (level < noise.levels_below)):
-        raise ValueError(f"must hold {noise.level} from 0 to below {noise.levels_below}, got another")
+    right = (level >= 0) & (level < noise.levels_below)
+    check_values(f"must hold {noise.level} from 0 to below {noise.levels_below}", level, right)
 
 
 def check_exposure(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
@@ -265,8 +271,7 @@ def check_exposure(tree: xr.DataTree, model: Factorization, layout: Layout) -> N
     wanted = {dim: sizes[a] for dim, a in zip(layout.dims_of(axes), axes, strict=True)}
     check_array(tree["constant_data"], EXPOSURE, wanted)
     values = tree["constant_data"][EXPOSURE].to_numpy()
-    if not ((values > 0.0) & (values < np.inf)).all():
-        raise ValueError("must hold positive finite exposures, got another")
+    check_values("must hold positive finite exposures", values, (values > 0.0) & (values < np.inf))
 
 
 def check_optimisation(tree: xr.DataTree, model: Factorization) -> None:
@@ -284,7 +289,7 @@ def check_optimisation(tree: xr.DataTree, model: Factorization) -> None:
     if not isinstance(converged, int | float | np.integer | np.floating):
         raise ValueError(f"must state converged as a number, got {type(converged).__name__}")
     if noise_of(tree)[0].counts_positive and "signal_share" not in tree.attrs:
-        raise ValueError("must state signal_share, got none")
+        raise ValueError("must state signal_share with reports of positive counts, got no signal_share")
     if "iteration" not in found.sizes:
-        raise ValueError("must hold the objective of each iteration, got none")
+        raise ValueError(f"must hold the objective over iteration, got axes {list(found.sizes)}")
     check_array(found, "objective", {"iteration": found.sizes["iteration"]})

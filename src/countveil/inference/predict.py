@@ -54,12 +54,16 @@ def seen_cells(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(max(report, 0), noise level) of the given cells; raises ValueError for one that is masked."""
     reports, level = observations.cells(rows, columns)
-    if (reports < 0).any():
-        first = int(np.argmax(reports < 0))
-        raise ValueError(
-            f"cells must not be masked in X, got a masked cell at index ({rows[first]}, {columns[first]})"
-        )
+    refuse_masked(rows[reports < 0], columns[reports < 0])
     return reports, level
+
+
+def refuse_masked(rows: np.ndarray, columns: np.ndarray) -> None:
+    """Refuse cells that were asked for and are masked; raises ValueError."""
+    if len(rows):
+        raise ValueError(
+            f"cells must not be masked in X, got a masked cell at index ({rows[0]}, {columns[0]})"
+        )
 
 
 def log_predictive_of_cells(

@@ -55,7 +55,8 @@ def check_summarised(model: Factorization) -> int:
     row = model.row_factor
     if row is None or absorber(model) != row or model.factors[row].axes[0] not in model.rows.observed:
         raise ValueError(
-            "keep 'summary' needs rows with a factor of their own that has the sizes of components"
+            "keep must be 'draws' unless one factor belongs to the rows and has the sizes of the components, got "
+            "'summary'"
         )
     return row
 
@@ -97,7 +98,7 @@ def check_draws(tree: xr.DataTree, name: str) -> None:
     """Refuse what needs all draws of a factor at once; raises ValueError."""
     if summarised(tree, name):
         raise ValueError(
-            f"this needs all draws of {name} at once, of which the fit has a summary: fit with "
+            f"all draws of {name} must be kept for this, got a fit with a summary of them: fit with "
             "method=cv.SVI(keep='draws')"
         )
 
@@ -147,12 +148,18 @@ def check_stored(tree: xr.DataTree, model: Factorization, layout: Layout) -> Non
     for part, sizes in wanted.items():
         values = found.data_vars.get(f"{name}_{part}")
         if values is None or values.shape != sizes or values.dtype.kind != "f":
-            raise ValueError(f"must hold {name}_{part} of shape {sizes} in the group {GROUP}, got another")
+            got = "no such array" if values is None else f"{values.dtype} of shape {values.shape}"
+            raise ValueError(
+                f"must hold {name}_{part} of shape {sizes} and of floating-point numbers in the group {GROUP}, "
+                f"got {got}"
+            )
     if tree["posterior"].sizes["chain"] != 1:
-        raise ValueError("must have one chain with a summary, got more")
-    if sorted(found[f"{name}_order"].to_numpy().tolist()) != list(range(shape[1])):
-        raise ValueError(f"must hold an order of components as {name}_order, got another")
+        raise ValueError(f"must have one chain with a summary, got {tree['posterior'].sizes['chain']}")
+    order = found[f"{name}_order"].to_numpy().tolist()
+    if sorted(order) != list(range(shape[1])):
+        raise ValueError(f"must hold each of 0 to {shape[1] - 1} once at {name}_order, got {order!s:.80}")
     total = tree["posterior"].dataset.data_vars.get(f"{name}_total")
     over = {"chain": 1, "draw": n_draws, layout.dims[model.factors[row].axes[1]]: shape[1]}
     if total is None or dict(total.sizes) != over:
-        raise ValueError(f"must hold the total of {name} in every draw, got none, or one over other axes")
+        got = "no such array" if total is None else str(dict(total.sizes))
+        raise ValueError(f"must hold {name}_total over {over}, got {got}")

@@ -121,7 +121,9 @@ def global_factors(state: State, model: Factorization, expectation: str) -> tupl
 def own_rows(model: Factorization) -> int:
     """The number of the factor that belongs to the rows alone."""
     if model.row_factor is None:
-        raise ValueError("method 'svi' needs a model whose rows have a factor of their own")
+        raise ValueError(
+            f"method 'svi' needs a factor of the rows alone, got {model.spec.text!r}: use method='gibbs'"
+        )
     return model.row_factor
 
 

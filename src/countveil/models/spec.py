@@ -140,7 +140,8 @@ def axis_sizes(spec: Spec, shape: Sequence[int], ranks: Mapping[str, int]) -> di
     """
     if len(shape) != len(spec.output):
         raise ValueError(
-            f"data must have one axis for each of {list(spec.output)}, got {len(shape)} with shape {tuple(shape)}"
+            f"data must have one axis for each of {list(spec.output)}, got {len(shape)} with shape {tuple(shape)}: "
+            "cv.TensorModel (countveil fit tensor) takes any number of axes"
         )
     for axis in spec.latent:
         if axis not in ranks:

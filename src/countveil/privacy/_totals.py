@@ -301,4 +301,4 @@ def in_words(totals: Sequence[ReleasedTotals] | None) -> str:
         said.append(f"{text}{f' ({missing:,} more are {more})' if missing else ''}")
     exact = any(each.mechanism is None for each in totals)
     warned = " The mechanism of the counts does not protect exact totals." if exact else ""
-    return f"Totals were published beside them: {'; '.join(said)}.{warned} "
+    return f"Totals were published alongside them: {'; '.join(said)}.{warned} "

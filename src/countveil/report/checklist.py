@@ -57,7 +57,7 @@ OPTIONS = (
 )  # of `countveil fit`, too
 VOUCHES = {
     "exact": "Nobody has to: these are true counts.",
-    "naive": "The reports were taken for true counts, so nothing is assumed about their noise.",
+    "naive": "The reports were treated as true counts, so nothing is assumed about their noise.",
 }
 
 

@@ -174,7 +174,7 @@ def _levels(alpha: np.ndarray, releases: Releases) -> tuple[PrivacyLevel, list[s
     """The least protective level and what is said about it."""
     if not releases:
         rate = -math.log(float(alpha[alpha > 0.0].min()))
-        weakest = PrivacyLevel(Fraction(rounded_up(rate, 6)), 1)
+        weakest = PrivacyLevel(Fraction(rounded_up(rate)), 1)
         words = [
             "The fit keeps the strength of the noise, not the level at which the promise was stated, so "
             "the promise is stated here for a difference of one count. " + weakest.describe()

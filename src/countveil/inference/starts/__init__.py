@@ -93,10 +93,12 @@ def spectral(
         ValueError: the model has no free factor that both the rows and the columns use, or exposures are by cell.
     """
     if observations.exposure is not None:
-        raise ValueError('start "spectral" does not support exposures by cell: use "auto"')
+        raise ValueError(
+            'start must be other than "spectral" for data with an exposure by cell, got "spectral": use "auto"'
+        )
     if not embeds(model):
         raise ValueError(
-            'start "spectral" needs a factor that rows and columns share and that is not fixed, as a BlockModel has; '
-            'use "auto" or "least-squares"'
+            'start "spectral" needs a factor that rows and columns share and that is not fixed, as a BlockModel has, '
+            f'got {model.spec.text!r}: use "auto" or "least-squares"'
         )
     return spectral_start(observations, model, rng, engine)

@@ -45,9 +45,10 @@ class Given:
             else:
                 factors[f] = np.maximum(value, FLOOR * max(float(value.mean()), TINY))
         if missing and observations.exposure is not None:
+            lacking = model.factors[missing[0]]
             raise ValueError(
-                "start must have all factors for data with an exposure by cell, got no "
-                f"{model.factors[missing[0]].name} of these cells"
+                "start must have every factor if the data have an exposure by cell, got no "
+                f'{lacking.name} of shape {lacking.shape}: add it, or use start="auto"'
             )
         update(observations, model, factors, missing, ITERATIONS, engine)
         if model.product_of_two:

@@ -13,7 +13,7 @@ from countveil.laws.counts.slices import draw_on_slices
 from countveil.models.priors import gamma_chain
 from countveil.models.priors.gamma_chain import RANGE, WIDTH, GammaChainPrior
 from countveil.models.priors.gamma_chain import packed as packed_chain
-from countveil.models.priors.prior import Conditional, Grid, Prior, Reported, Scale
+from countveil.models.priors.prior import Conditional, Grid, Prior, Reported, Scale, check_values
 
 STEPS, OVER_TIME = "time", "_over_time"  # the dimension of dates, and the end of the name of their chain
 RATE_SHAPE = 0.5  # of the broad gamma priors of rows' rates
@@ -48,6 +48,7 @@ class DatedRowsPrior(Prior):
 
     kind: ClassVar[str] = "gamma-with-dates"
     needs: ClassVar[str | None] = "dates"
+    from_data: ClassVar[tuple[str, ...]] = ("size",)
 
     @property
     def over_dates(self) -> GammaChainPrior:
@@ -171,14 +172,12 @@ class DatedRowsPrior(Prior):
 
     def check_reported(self, name: str, values: np.ndarray) -> None:
         """The chain is positive."""
-        if not ((values > 0.0) & (values < np.inf)).all():
-            raise ValueError(f"must hold positive numbers at {name}, got another")
+        check_values(f"must hold positive numbers at {name}", values, (values > 0.0) & (values < np.inf))
 
-    def check_file(self, rule: str, wanted: Self) -> None:
-        """Refuse another mean or number of steps, or a size that is not positive; sizes depend on the data."""
-        known = self.mean == wanted.mean and self.n_steps == wanted.n_steps
-        if not known or not 0.0 < self.size < np.inf:
-            raise ValueError(f"{rule}, got another mean, size or number of steps")
+    @property
+    def stated(self) -> tuple[str, ...]:
+        """The dates themselves come with the data."""
+        return ("mean", "n_steps")
 
     def describe(self) -> str:
         """The chain, and rates."""

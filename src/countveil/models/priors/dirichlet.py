@@ -1,7 +1,7 @@
 """Dirichlet priors of factors whose components are distributions over an observed axis."""
 
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import gammaln
@@ -107,11 +107,6 @@ class DirichletPrior(Prior):
     def check_reported(self, name: str, values: np.ndarray) -> None:
         """Concentrations have the bounds of shapes."""
         check_shapes(name, values)
-
-    def check_file(self, rule: str, wanted: Self) -> None:
-        """Refuse another concentration."""
-        if self != wanted:
-            raise ValueError(f"{rule}, got another concentration")
 
     def describe(self) -> str:
         """The concentrations."""

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from countveil.models.priors.prior import Grid, Prior, Scale, check_positive, ranged, same
+from countveil.models.priors.prior import Grid, Prior, Scale, ranged
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class GammaPrior(Prior):
     learned: bool
 
     kind: ClassVar[str] = "gamma"
+    from_data: ClassVar[tuple[str, ...]] = ("rate",)
     independent: ClassVar[bool] = True
     new_rows: ClassVar[bool] = True
     variational: ClassVar[bool] = True
@@ -139,13 +140,10 @@ class GammaPrior(Prior):
         """The prior with learned rates around this mean of an entry; as it is if rates are known."""
         return replace(self, rate=float(self.shape) / mean) if self.learned else self
 
-    def check_file(self, rule: str, wanted: Self) -> None:
-        """Refuse another shape, or another known rate; a learned one depends on the data."""
-        if self.learned != wanted.learned or not same(self.shape, wanted.shape):
-            raise ValueError(f"{rule}, got another shape, or a rate that is learned where theirs is not")
-        check_positive(rule, "rate", self.rate)
-        if not self.learned and not same(self.rate, wanted.rate):
-            raise ValueError(f"{rule}, got another rate")
+    @property
+    def stated(self) -> tuple[str, ...]:
+        """A learned rate depends on the data."""
+        return ("learned", "shape") if self.learned else ("learned", "shape", "rate")
 
     def describe(self) -> str:
         """Shape and rates."""

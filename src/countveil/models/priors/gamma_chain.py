@@ -9,7 +9,7 @@ from scipy.special import gammaln
 from countveil.kernels.dynamics import move_seasons, pass_backwards, pass_forwards, seat
 from countveil.kernels.gamma import SMALLEST
 from countveil.laws.counts.slices import draw_on_slices
-from countveil.models.priors.prior import Conditional, Grid, Prior, Reported, Scale, check_positive
+from countveil.models.priors.prior import Conditional, Grid, Prior, Reported, Scale, check_values
 
 EPSILON = 0.1  # shape and rate of broad gamma priors, as published
 TOTAL = 10.0  # gamma_0, the shape of the sum of all sizes nu, as in the published code
@@ -70,6 +70,7 @@ class GammaChainPrior(Prior):
     season: int | None = None
 
     kind: ClassVar[str] = "gamma-chain"
+    from_data: ClassVar[tuple[str, ...]] = ("mean",)
     holds_size: ClassVar[bool] = True  # transitions are between expected counts
 
     def start(self, factor: Grid) -> np.ndarray:
@@ -201,20 +202,14 @@ class GammaChainPrior(Prior):
 
     def check_reported(self, name: str, values: np.ndarray) -> None:
         """Numbers from 0 on, single ones positive, and the columns of a transition matrix sum to one."""
-        if not ((values >= 0.0) & (values < np.inf)).all():
-            raise ValueError(f"must hold {name} of finite numbers from 0 on, got another")
-        if name == "transition" and np.abs(values.sum(axis=2) - 1.0).max() > SUM_TOLERANCE:
-            raise ValueError(f"must hold {name} with columns that sum to one, got others")
-        if values.ndim == 2 and not (values > 0.0).all():
-            raise ValueError(f"must hold positive {name}, got another")
-
-    def check_file(self, rule: str, wanted: Self) -> None:
-        """Refuse a chain that is steady, or has a season, unlike the wanted one; the mean depends on the data."""
-        if self.steady is not wanted.steady:
-            raise ValueError(f"{rule}, with steady={wanted.steady}, got another")
-        if self.season != wanted.season:
-            raise ValueError(f"{rule}, with season={wanted.season}, got {self.season!r:.40}")
-        check_positive(rule, "mean", self.mean)
+        finite = (values >= 0.0) & (values < np.inf)
+        check_values(f"must hold {name} of finite numbers, 0 or more", values, finite)
+        if name == "transition":
+            sums = values.sum(axis=2)
+            whole = np.abs(sums - 1.0) <= SUM_TOLERANCE
+            check_values(f"must hold {name} with columns that sum to 1", sums, whole)
+        if values.ndim == 2:
+            check_values(f"must hold positive {name}", values, values > 0.0)
 
     def describe(self) -> str:
         """Steps, volumes and seasons."""

@@ -19,10 +19,8 @@ from countveil.models.priors.prior import (
     Prior,
     Reported,
     Scale,
-    check_positive,
     check_shapes,
     ranged,
-    same,
 )
 
 WIDTH = 0.2  # of the first slice: wider ones take more evaluations where data are large
@@ -213,12 +211,15 @@ class LearnedShapePrior(Prior):
         """The prior with learned rates around this mean of an entry; as it is if rates are known."""
         return self if self.mean is None else replace(self, mean=mean)
 
-    def check_file(self, rule: str, wanted: Self) -> None:
-        """Refuse another known rate, and a mean that is not positive; a mean depends on the data."""
-        if (self.mean is None) != (wanted.mean is None) or not same(self.rate, wanted.rate):
-            raise ValueError(f"{rule}, got another rate, or one that is learned where theirs is not")
-        if self.mean is not None:
-            check_positive(rule, "mean", self.mean)
+    @property
+    def stated(self) -> tuple[str, ...]:
+        """The rate; and that there is no mean, which otherwise depends on the data."""
+        return ("rate", "mean") if self.mean is None else ("rate",)
+
+    @property
+    def from_data(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The mean, if rates are learned."""
+        return () if self.mean is None else ("mean",)
 
     def describe(self) -> str:
         """The shape's prior, and rates."""

@@ -6,6 +6,7 @@ broadcasts against the factor.
 """
 
 import dataclasses
+from dataclasses import fields
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -71,6 +72,8 @@ class Prior:
     """
 
     kind: ClassVar[str]  # its name in files
+    # Names of parameters that depend on a fit's data.
+    from_data: ClassVar[tuple[str, ...]] = ()
     independent: ClassVar[bool] = False
     variational: ClassVar[bool] = False
     collapsed: ClassVar[bool] = False
@@ -161,14 +164,25 @@ class Prior:
         """(shape, rate) of the entries of new rows (D, K), given a draw of reported rates (K,) or (1,), and shape."""
         raise NotImplementedError
 
+    @property
+    def stated(self) -> tuple[str, ...]:
+        """Names of parameters that the parameters of a fit give: of all, if not ``from_data``."""
+        names = (field.name for field in fields(self))  # type: ignore[arg-type]
+        return tuple(name for name in names if name not in self.from_data)
+
     def check_file(self, rule: str, wanted: Self) -> None:
-        """Refuse a prior from a file that is not ``wanted``; what is learned from data may differ.
+        """Refuse a prior from a file that is not ``wanted``: its ``stated`` parameters are equal, others positive.
 
         Raises:
-            ValueError: begins with the rule.
+            ValueError: begins with the rule, and shows both values.
         """
-        if self != wanted:
-            raise ValueError(f"{rule}, got other parameters")
+        for name in self.stated:
+            found, asked = getattr(self, name), getattr(wanted, name)
+            if not same(found, asked):
+                raise ValueError(f"{rule}, with {name} {asked!s:.60}, got {found!s:.60}")
+        for name in self.from_data:
+            found = np.asarray(getattr(self, name), dtype=float)
+            check_values(f"{rule}, with a positive {name}", found, (found > 0.0) & (found < np.inf))
 
     def describe(self) -> str:
         """The prior in a sentence."""
@@ -222,18 +236,17 @@ def same(one: Any, other: Any) -> bool:
     return np.array_equal(np.asarray(one, dtype=float), np.asarray(other, dtype=float))
 
 
-def check_positive(rule: str, name: str, value: Any) -> None:
-    """Refuse a number, or an array with one, that is not positive and finite; raises ValueError."""
-    found = np.asarray(value, dtype=float)
-    if not ((found > 0.0) & (found < np.inf)).all():
-        raise ValueError(f"{rule}, with a positive {name}, got {found.flat[0]}")
+def check_values(rule: str, values: np.ndarray, right: np.ndarray) -> None:
+    """Refuse numbers from a file that break a rule, whose message has the first of them; raises ValueError."""
+    if not right.all():
+        raise ValueError(f"{rule}, got {values[~right].flat[0]}")
 
 
 def check_shapes(name: str, values: np.ndarray) -> None:
     """Refuse learned shapes that no chain draws: new rows would take their draws from them; raises ValueError."""
     low, high = np.exp(BOUNDS)
-    if not ((0.99 * low <= values) & (values <= 1.01 * high)).all():
-        raise ValueError(f"must have shapes between {low:g} and {high:g} at {name}, got another")
+    right = (0.99 * low <= values) & (values <= 1.01 * high)
+    check_values(f"must have shapes between {low:g} and {high:g} at {name}", values, right)
 
 
 def ranged(values: object) -> str:

@@ -23,6 +23,7 @@ from countveil.models.priors.prior import (
     Reported,
     Scale,
     check_shapes,
+    check_values,
     ranged,
 )
 
@@ -183,6 +184,7 @@ class RegressionPrior(Prior):
     spread: float = 1.0
 
     kind: ClassVar[str] = "gamma-with-covariates"
+    from_data: ClassVar[tuple[str, ...]] = ("mean",)
     independent: ClassVar[bool] = True
     collapsed: ClassVar[bool] = True
     needs: ClassVar[str | None] = "covariates"
@@ -342,19 +344,19 @@ class RegressionPrior(Prior):
         """Shapes and coefficients have bounds."""
         if not name.endswith("_effect"):
             check_shapes(name, values)
-        elif not (np.abs(values) <= LARGEST).all():
-            raise ValueError(f"must hold coefficients of at most {LARGEST} at {name}, got another")
+        else:
+            right = np.abs(values) <= LARGEST
+            check_values(f"must hold coefficients of at most {LARGEST} at {name}", values, right)
 
     @property
     def has_one_law(self) -> bool:
         """At the start, where coefficients are zero."""
         return True
 
-    def check_file(self, rule: str, wanted: Self) -> None:
-        """Refuse another shape or spread, or a mean that is not positive; means depend on the data."""
-        known = self.shape == wanted.shape and self.spread == wanted.spread
-        if not known or not 0.0 < self.mean < np.inf:
-            raise ValueError(f"{rule}, got another shape, spread or mean")
+    @property
+    def stated(self) -> tuple[str, ...]:
+        """The design comes with the data."""
+        return ("shape", "spread")
 
     def describe(self) -> str:
         """Shapes, and the priors of coefficients."""

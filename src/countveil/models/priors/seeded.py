@@ -10,7 +10,7 @@ from scipy.special import gammaln
 from countveil.kernels.gamma import SMALLEST
 from countveil.models.priors.gamma import GammaPrior
 from countveil.models.priors.learned_shape import GivenCounts, GivenEntries, LearnedShapePrior
-from countveil.models.priors.prior import Conditional, Grid, Prior, Reported, Scale, ranged, same
+from countveil.models.priors.prior import Conditional, Grid, Prior, Reported, Scale, ranged
 
 
 @dataclass(frozen=True)
@@ -134,10 +134,14 @@ class SeededPrior(Prior):
         """As ``usual``."""
         return self.usual.learns_shape
 
+    @property
+    def stated(self) -> tuple[str, ...]:
+        """What is added; ``usual`` checks itself."""
+        return ("added",)
+
     def check_file(self, rule: str, wanted: Self) -> None:
         """Refuse other seeds, and what ``usual`` refuses."""
-        if not same(self.added, wanted.added):
-            raise ValueError(f"{rule}, got other seeds")
+        super().check_file(rule, wanted)
         if self.usual.kind != wanted.usual.kind:
             raise ValueError(f"{rule}, of kind {wanted.usual.kind}, got {self.usual.kind}")
         self.usual.check_file(rule, wanted.usual)  # type: ignore[arg-type]
