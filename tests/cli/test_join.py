@@ -8,6 +8,7 @@ import pytest
 
 import countveil as cv
 from countveil.privacy._covariates import Covariate, RowCovariates
+from countveil.privacy._extras import Extras
 from tests.commands import SHORT, fails, run
 
 pytestmark = pytest.mark.long
@@ -170,7 +171,8 @@ def test_a_checkpoint_goes_on_with_the_same_file_alone(here):
 def test_covariates_that_the_releases_carry_are_read(here):
     party = Covariate("party", ("D", "R"))
     for path in ("spring.npz", "autumn.npz"):
-        released(path, covariates=RowCovariates((party,), tuple((p,) for p in "DR" * 5)))
+        stated = RowCovariates((party,), tuple((p,) for p in "DR" * 5))
+        released(path, extras=Extras(covariates=stated))
     joined()
     said = run("fit", "topics", "both.npz", "-o", "fit.nc", *SHORT, "--prevalence", "~ party").stdout
     assert "party[T.R]" in said

@@ -11,6 +11,7 @@ from scipy import stats
 import countveil as cv
 from countveil.bridges import protected_counts
 from countveil.data import joining
+from countveil.data.provenance import Layer
 from countveil.data.reports import in_rows_of
 from countveil.privacy._covariates import Covariate, RowCovariates
 from countveil.privacy._extras import Extras
@@ -96,7 +97,9 @@ def test_one_record_in_two_spellings_is_one_row(one, other):
     def named(name, seed, **stated):
         release = wave(["bob", "ann"], seed)
         labels = (("bob", name), release.column_labels)
-        return cv.Release(release.reports, LEVEL, release.truncated, labels, simulated=True, **stated)
+        return cv.Release(
+            release.reports, LEVEL, release.truncated, labels, simulated=True, extras=Extras(**stated)
+        )
 
     asked = (Covariate("age"),)
     first = named(one, 1, covariates=RowCovariates(asked, (("20",), ("30",))))
@@ -299,8 +302,8 @@ def test_what_cannot_be_joined_is_refused(make, rule):
 def test_a_row_in_two_waves_is_refused_and_one_in_the_same_wave_twice_is_not():
     def in_waves(seed, *of_row):
         release = wave(["ann", "bob"], seed)
-        stated = {"simulated": True, "waves": (("spring", "autumn"), of_row)}
-        return cv.Release(release.reports, LEVEL, release.truncated, release.labels, **stated)
+        waves = Extras(waves=(("spring", "autumn"), of_row))
+        return cv.Release(release.reports, LEVEL, release.truncated, release.labels, True, extras=waves)
 
     assert cv.join([in_waves(1, 0, 1), in_waves(2, 0, 1), wave(["bob"], 3)]).mode_shape == (2, 3)
     with pytest.raises(
@@ -334,7 +337,7 @@ def test_nodes_of_an_undirected_network_find_each_other_in_another_order():
         cv.simulate_release(each, LEVEL, rng, directed=False)
         for each in (counts, counts.loc[list("cab"), list("cab")])
     )
-    values, _, mask = joining.placed(two, (one.row_labels, one.row_labels))
+    values, _, mask, _ = joining.placed(two, (one.row_labels, one.row_labels))
     own = np.asarray(two.reports.todense() if hasattr(two.reports, "todense") else two.reports)
     for a in range(3):
         for b in range(3):
@@ -367,7 +370,7 @@ def test_rows_with_the_same_noise_are_refused(truncate):
     values[3] = first[3]
     stated = one.mechanism
     with pytest.raises(ValueError, match="the same reports in some rows in number 1 and 2"):
-        joining.refuse_same_twice([(first, stated, None), (values, stated, None)])
+        joining.refuse_same_twice([Layer(each, stated, None, 0.0) for each in (first, values)])
     with pytest.raises(ValueError, match="the same reports in number 1 and 2"):
         cv.join([one, one])
 
