@@ -90,7 +90,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(FileExistsError, match="which exists: give resume=True"):
         model(**short).fit(observations, checkpoint=checkpoint)
     model(**short).fit(observations, checkpoint=checkpoint, resume=True)
-    with pytest.raises(ValueError, match="must be of seed 5, got one of seed 4"):
+    with pytest.raises(ValueError, match="must be of seed 5, got seed 4: fit with that seed"):
         model(**short | {"seed": 5}).fit(observations, checkpoint=checkpoint, resume=True)
     with pytest.raises(ValueError, match="must be of the same data and settings"):
         model(**short).fit(cv.PrivatizedCounts(reports, 0.6), checkpoint=checkpoint, resume=True)

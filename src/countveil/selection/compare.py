@@ -240,7 +240,9 @@ def checkpoint_path(checkpoint: str | os.PathLike[str] | None, resume: bool, see
     if not path.parent.is_dir():
         raise FileNotFoundError(f"checkpoint must go to a folder that exists, got {path}")
     if path.exists() and not resume:
-        raise FileExistsError(f"checkpoint {path} exists: resume from it, or remove it first")
+        raise FileExistsError(
+            f"checkpoint must be a new file, got {path}, which exists: give resume=True (--resume) or another name"
+        )
     return path
 
 
