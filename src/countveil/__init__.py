@@ -53,7 +53,7 @@ _HOME_OF = {
     "expected_bursts": "countveil.bridges.true_counts",
     "log_likelihood": "countveil.bridges.true_counts",
     "simulate_reports": "countveil.bridges.protected_counts",
-    "sample_counts_given_totals": "countveil.bridges.known_totals",
+    "sample_counts_given_totals": "countveil.bridges.counts_given_totals",
 }
 _MODULES = {
     "distributions": "countveil.distributions",

@@ -12,7 +12,7 @@ from countveil.laws.counts import POISSON, NegativeBinomial
 from countveil.laws.counts.given_reports import CountsGivenReports
 from countveil.laws.counts.laws import law_of
 from tests import reference
-from tests.bridges.test_known_totals import CASES, RATES, all_tables
+from tests.bridges.test_counts_given_totals import CASES, RATES, all_tables
 from tests.inference.test_any_mechanism import reported
 from tests.joint import SERIAL, bound
 from tests.laws.counts.test_negative_binomial import joint_scores
@@ -259,7 +259,7 @@ def test_fits_and_predicted_tables_meet_totals_that_cross_and_are_the_same_for_a
     )
     fit.save(tmp_path / "fit.nc")
     again = cv.TopicModel.load(tmp_path / "fit.nc")
-    assert again.posterior.attrs["known_totals"] == 12
+    assert again.posterior.attrs["exact_totals"] == 12
     assert again.posterior.attrs["noisy_totals"] == 31
     tables = again.predict_counts(4, np.random.default_rng(1), data).to_numpy()
     np.testing.assert_array_equal(tables.sum(axis=1), np.tile(counts.sum(axis=0), (4, 1)))

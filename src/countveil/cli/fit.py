@@ -385,8 +385,8 @@ def print_members(title: str, part: "Part", members: "pd.DataFrame", *, weighted
 def print_totals_used(model: "FactorizationEstimator") -> None:
     """How many totals beside the reports were exact and how many were not, and which families they are of."""
     facts = model.posterior.attrs
-    if "known_totals" in facts:
-        say(f"{facts['known_totals']:,} exact totals, all met.")
+    if "exact_totals" in facts:
+        say(f"{facts['exact_totals']:,} exact totals, all met.")
     if "noisy_totals" in facts:
         say(f"{facts['noisy_totals']:,} noisy totals.")
     if "totals_used" in facts:

@@ -506,7 +506,7 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
     for name in ("interrupted", "simulated_noise", "rounded"):
         if found.get(name, 0) not in (0, 1):
             _refuse(f"must state its {name} as 0 or 1, got {found[name]!r:.40}")
-    for name in ("known_totals", "noisy_totals"):
+    for name in ("exact_totals", "noisy_totals"):
         known = found.get(name, 1)
         if not isinstance(known, int | np.integer) or not 1 <= known < 2**53:
             _refuse(f"must state its {name} as a whole number from 1 on, got {known!r:.40}")

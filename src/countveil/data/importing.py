@@ -21,7 +21,7 @@ from countveil.data.tables.margins import (
     family_of_frame,
     grouping_of_column,
     grouping_of_frame,
-    known_totals,
+    released_totals,
 )
 from countveil.data.totals import families_given
 from countveil.laws.noise.reading import check_sign, numbers_of, read_reports
@@ -91,7 +91,7 @@ def import_reports(
         named = (*named, *(None,) * (values.ndim - len(named)))
     names = tuple(None if each is None else tuple(texts_of(each)) for each in named)
     kept, cut = checked(values, stated, hidden)
-    known = known_totals(totals, values.shape, axes)
+    known = released_totals(totals, values.shape, axes)
     found = Release(
         kept,
         stated,

@@ -365,7 +365,7 @@ def sums_of_totals(data: Observations) -> Iterator[Gaps]:
     usable = usable_codes(noise)[code]
     known = noise.kernel.real_cj[np.maximum(code, 0), GUESS]
     variance = np.where(code > 0, noise.variance_c[np.maximum(code, 0)], 0.0)
-    for groups in totals.families:
+    for groups in totals.groups:
         group = groups[row, column].astype(np.int64)
         inside = group >= 0
         if not inside.any():
@@ -395,7 +395,7 @@ def totals_out_of_reach(data: Observations) -> Iterator[Gaps]:
     seen, usable = code >= 0, usable_codes(noise)[code]
     least, most = (np.where(seen, noise.kernel.whole_cj[np.maximum(code, 0), at], 0) for at in (LEAST, MOST))
     most = np.where(seen & (most < UNBOUNDED), most, np.inf)
-    for groups in totals.families:
+    for groups in totals.groups:
         group = groups[row, column].astype(np.int64)
         inside = group >= 0
         if not inside.any():

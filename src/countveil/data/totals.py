@@ -1,4 +1,4 @@
-"""Totals over groups of counts, exact or reported, as they were published beside reports of the counts themselves."""
+"""Totals over groups of counts, exact or reported, as they were published with reports of the counts themselves."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -9,8 +9,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countveil.data.labels import Axis, in_order
-from countveil.kernels.flows import Graph, meet_bounds
-from countveil.kernels.overlapping import SHORT, Plan, Sums
 from countveil.kernels.report_kernels import (
     CONCAVE,
     GUESS,
@@ -21,7 +19,7 @@ from countveil.kernels.report_kernels import (
     UNBOUNDED,
     ReportKernels,
 )
-from countveil.kernels.totals import meet_totals
+from countveil.kernels.totals import SHORT, Graph, Moves, Sums, meet_bounds, meet_totals
 from countveil.laws.noise.any_mechanism import UNBIASED, Said, all_said, kernels_of, said_by
 from countveil.laws.noise.laws import law_of
 from countveil.laws.noise.reading import numbers_of, read_reports
@@ -35,11 +33,16 @@ LONGEST_SAID = 2000
 
 
 class Totals(NamedTuple):
-    """Totals beside reports: a family of exact ones, of which no count is in two, and others beside them."""
+    """Families of sums of counts, exact or reported; no count is in two totals of one family."""
 
-    group: NDArray[np.int32]  # of every cell, the number of its total, or NONE; of the shape of the cells
-    value: NDArray[np.int64]  # (G,)
-    beside: "Beside | None" = None
+    groups: tuple[NDArray[np.int32], ...]
+    """Of every family, the number of each cell's total or NONE, of the shape of the cells; totals of all families are
+    numbered together."""
+    kernel: ReportKernels  # total t has the code t + 1
+    variance: NDArray[
+        np.float64
+    ]  # (T,) of each total as an estimate of its sum, at most; NaN where it is biased
+    mechanisms: tuple[Mechanism, ...] = ()  # of the families of reports
     said: str = ""  # every family in words; empty where some of the rows were taken
 
     def arranged(self, shape: Sequence[int], rows: tuple[int, ...], columns: tuple[int, ...]) -> "Totals":
@@ -49,7 +52,7 @@ class Totals(NamedTuple):
             moved = group.reshape(shape).transpose(rows + columns)
             return moved.reshape(math.prod(shape[a] for a in rows), -1)
 
-        return self._of_each(self.value, turned)
+        return self._replace(groups=tuple(map(turned, self.groups)))
 
     def with_steps(
         self, shape: Sequence[int], axis: int, places: NDArray[Any], left_out: NDArray[np.bool_]
@@ -60,37 +63,27 @@ class Totals(NamedTuple):
             there = np.where(left_out, NONE, group.reshape(shape).take(places, axis))
             return there.reshape(len(there), -1).astype(np.int32)
 
-        return self._of_each(self.value, moved)
+        return self._replace(groups=tuple(map(moved, self.groups)))
 
     def of_rows(self, rows: NDArray[Any]) -> "Totals":
         """Those of some rows. A total that loses a cell is unknown."""
-        lost = lost_totals(self.group, rows, self.value.size)
-        value = np.where(lost[:-1], 0, self.value)
 
         def kept(group: NDArray[np.int32]) -> NDArray[np.int32]:
-            gone = lost_totals(group, rows, int(group.max(initial=NONE)) + 1)
-            return np.where(gone[group[rows]], NONE, group[rows]).astype(np.int32)
+            whole, left = (np.bincount(each[each >= 0], minlength=self.size) for each in (group, group[rows]))
+            lost = np.append(whole != left, False)  # the last one stands for NONE
+            return np.where(lost[group[rows]], NONE, group[rows]).astype(np.int32)
 
-        return self._of_each(value, kept)._replace(said="")
-
-    def _of_each(self, value: NDArray[np.int64], change: Callable[..., NDArray[np.int32]]) -> "Totals":
-        beside = self.beside
-        if beside is not None:
-            beside = beside._replace(groups=tuple(change(group) for group in beside.groups))
-        return Totals(change(self.group), value, beside, self.said)
-
-    @property
-    def families(self) -> list[NDArray[np.int32]]:
-        """The groups of all families, whose totals are numbered together: those beside first."""
-        further = () if self.beside is None else self.beside.groups
-        first = 0 if self.beside is None else self.beside.size
-        exact = [np.where(self.group >= 0, self.group + first, NONE).astype(np.int32)]
-        return [*further, *(exact if self.value.size else [])]
+        return self._replace(groups=tuple(map(kept, self.groups)), said="")
 
     @property
     def size(self) -> int:
         """How many totals there are in all families."""
-        return self.value.size + (0 if self.beside is None else self.beside.size)
+        return len(self.kernel.whole_cj) - 1
+
+    @property
+    def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(least, most) of every total."""
+        return self.kernel.whole_cj[1:, LEAST], self.kernel.whole_cj[1:, MOST]
 
     @property
     def in_words(self) -> str:
@@ -99,56 +92,25 @@ class Totals(NamedTuple):
         return f"{self.size} totals" + (f", noisy ones by {noisy}" if noisy else "")
 
     @property
-    def mechanisms(self) -> tuple[Mechanism, ...]:
-        """Of the families of reports."""
-        return () if self.beside is None else self.beside.mechanisms
-
-    @property
-    def variance(self) -> NDArray[np.float64]:
-        """Of all totals, by their numbers, as estimates of sums: 0 of exact ones; NaN where they are biased."""
-        beside = np.empty(0) if self.beside is None else self.beside.variance
-        return np.concatenate([beside, np.zeros(self.value.size)])
-
-    @property
     def facts(self) -> dict[str, Any]:
         """What files of fits state: how many totals of which one value is possible, how many others, and which.
 
         Names of none are absent.
         """
-        said = self.kernel.whole_cj[1:]
-        there = np.unique(np.concatenate([[], *(group[group >= 0] for group in self.families)])).astype(
+        least, most = self.bounds
+        there = np.unique(np.concatenate([[], *(group[group >= 0] for group in self.groups)])).astype(
             np.int64
         )
-        exact = int((said[there, LEAST] == said[there, MOST]).sum())
+        exact = int((least[there] == most[there]).sum())
         found = {
-            "known_totals": exact,
+            "exact_totals": exact,
             "noisy_totals": there.size - exact,
             "totals_used": self.said[:LONGEST_SAID],
         }
         return {name: number for name, number in found.items() if number}
 
-    @property
-    def kernel(self) -> ReportKernels:
-        """What is said of all totals, by their numbers, of which each is the code less one."""
-        said = NOTHING_SAID if self.beside is None else self.beside.kernel
-        return with_codes(said, self.value, self.value)
 
-
-class Beside(NamedTuple):
-    """Further families of totals: reports of sums, or exact sums that overlap those of other families."""
-
-    groups: tuple[NDArray[np.int32], ...]  # each of the shape of the cells; totals are numbered together
-    kernel: ReportKernels  # total t has the code t + 1
-    mechanisms: tuple[Mechanism, ...]  # of each family of reports
-    variance: NDArray[np.float64]  # (T,) of each total, at most, given the sum; NaN where it is biased
-
-    @property
-    def size(self) -> int:
-        """How many totals there are."""
-        return len(self.kernel.whole_cj) - 1
-
-
-NOTHING_SAID = ReportKernels(
+NO_KERNELS = ReportKernels(
     np.zeros((1, 6), np.int64), np.zeros((1, 2)), np.zeros((0, 4), np.int64), np.zeros((0, 5)), np.empty(0)
 )
 
@@ -164,35 +126,62 @@ def with_codes(kernel: ReportKernels, least: NDArray[Any], most: NDArray[Any]) -
     )
 
 
-def lost_totals(group: NDArray[np.int32], rows: NDArray[Any], size: int) -> NDArray[np.bool_]:
-    """(size + 1,) whether each total loses a cell where some rows are taken; the last one stands for NONE."""
-    before, after = (np.bincount(each[each >= 0], minlength=size) for each in (group, group[rows]))
-    return np.append(before != after, False)
-
-
 def read_totals(totals: Any, shape: tuple[int, ...], axes: Sequence[Axis] = ()) -> Totals:
     """The totals of a list of (axis or groups, values) or (axis or groups, values, "exact" or a mechanism).
 
     Raises:
         TypeError: no list of such tuples, or something that is no mechanism.
-        ValueError: a mechanism whose kernel is not log-concave, and as ``groups_and_values`` and ``reported_totals``.
+        ValueError: a mechanism whose kernel is not log-concave, and as ``exact_totals`` and ``reported_totals``.
     """
-    exact, noisy, said = [], [], []
-    for where, values, mechanism in families_given(totals):
-        if mechanism is None:
-            exact.append(groups_and_values(where, values, shape, axes))
-            group = exact[-1].group
-        else:
-            noisy.append(reported_totals(where, values, mechanism, shape, axes))
-            group = noisy[-1].group
-        known = np.count_nonzero(np.bincount(group.ravel() + 1)[1:])
-        over = None if is_groups(where) else axes_summed(where, len(shape))
-        said.append(family_in_words(int(known), over, mechanism))
-    first = exact[0] if exact else Totals(np.full(shape, NONE, dtype=np.int32), np.empty(0, np.int64))
-    first = first._replace(said="; ".join(said))
-    if not noisy and len(exact) < 2:
-        return first
-    return first._replace(beside=beside_of(noisy, exact[1:]))
+    families = [
+        exact_totals(where, values, shape, axes)
+        if mechanism is None
+        else reported_totals(where, values, mechanism, shape, axes)
+        for where, values, mechanism in families_given(totals)
+    ]
+    return together(families)
+
+
+class Family(NamedTuple):
+    """A family of totals by itself."""
+
+    group: NDArray[np.int32]  # of every cell
+    least: NDArray[np.int64]  # (T,) of exact totals: their values
+    reports: Said | None  # of totals that were reported
+    mechanism: Mechanism | None
+    said: str  # in words
+
+    @property
+    def size(self) -> int:
+        """How many totals there are."""
+        return self.least.size
+
+
+def together(families: Sequence[Family]) -> Totals:
+    """The families, their totals numbered one after another, reported ones first."""
+    noisy = [each for each in families if each.reports is not None]
+    exact = [each for each in families if each.reports is None]
+    kernel = NO_KERNELS
+    if noisy:
+        said = all_said([each.reports for each in noisy if each.reports is not None])
+        kernel = kernels_of(said, np.arange(said.least.size)[:, None])
+    for each in exact:
+        kernel = with_codes(kernel, each.least, each.least)
+    ordered = [*noisy, *exact]
+    firsts = np.cumsum([0, *(each.size for each in ordered)])
+    groups = tuple(
+        np.where(each.group >= 0, each.group + first, NONE).astype(np.int32)
+        for each, first in zip(ordered, firsts, strict=False)
+    )
+    variance = np.concatenate([variance_of(each) for each in ordered])
+    mechanisms = tuple(each.mechanism for each in noisy if each.mechanism is not None)
+    return Totals(groups, kernel, variance, mechanisms, "; ".join(each.said for each in families))
+
+
+def in_words(where: Any, group: NDArray[Any], n_axes: int, mechanism: Mechanism | None) -> str:
+    """A family in words."""
+    known = np.count_nonzero(np.bincount(group.ravel() + 1)[1:])
+    return family_in_words(int(known), None if is_groups(where) else axes_summed(where, n_axes), mechanism)
 
 
 def families_given(totals: Any) -> list[tuple[Any, Any, Mechanism | None]]:
@@ -230,46 +219,23 @@ def axes_summed(where: Any, n_axes: int) -> tuple[int, ...]:
     return tuple(sorted(int(axis) for axis in summed))
 
 
-class Reported(NamedTuple):
-    """A family of totals that were reported under a mechanism."""
-
-    group: NDArray[np.int32]  # of every cell
-    said: Said  # of each total
-    mechanism: Mechanism
-
-
-def beside_of(noisy: Sequence[Reported], exact: Sequence[Totals]) -> Beside:
-    """The families together, their totals numbered one after another."""
-    said = all_said([each.said for each in noisy]) if noisy else None
-    kernel = NOTHING_SAID if said is None else kernels_of(said, np.arange(said.least.size)[:, None])
-    sizes = [each.said.least.size for each in noisy] + [each.value.size for each in exact]
-    firsts = np.cumsum([0, *sizes])
-    own = [each.group for each in noisy] + [each.group for each in exact]
-    groups = tuple(
-        np.where(group >= 0, group + first, NONE).astype(np.int32)
-        for group, first in zip(own, firsts, strict=False)
-    )
-    for each in exact:
-        kernel = with_codes(kernel, each.value, each.value)
-    variance = [variance_of(each) for each in noisy] + [np.zeros(each.value.size) for each in exact]
-    return Beside(groups, kernel, tuple(each.mechanism for each in noisy), np.concatenate(variance))
-
-
-def variance_of(family: Reported) -> NDArray[np.float64]:
-    """(T,) of reported totals as estimates of sums, 0 where only one sum is possible; NaN where they are biased."""
-    known = family.said.least == family.said.most
-    return np.where(known | isinstance(family.mechanism, UNBIASED), family.said.variance, np.nan)
+def variance_of(family: Family) -> NDArray[np.float64]:
+    """(T,) of totals as estimates of sums, 0 where only one sum is possible; NaN where they are biased."""
+    if family.reports is None:
+        return np.zeros(family.size)
+    known = family.reports.least == family.reports.most
+    return np.where(known | isinstance(family.mechanism, UNBIASED), family.reports.variance, np.nan)
 
 
 def reported_totals(
     where: Any, values: Any, mechanism: Mechanism, shape: tuple[int, ...], axes: Sequence[Axis] = ()
-) -> Reported:
+) -> Family:
     """Reports of totals. NaN is a total without a report because of what it is where the mechanism has that.
 
     Elsewhere it is an unknown total, which says nothing.
 
     Raises:
-        ValueError: as ``groups_and_values``, reports that the mechanism cannot have made, and a mechanism whose kernel
+        ValueError: as ``exact_totals``, reports that the mechanism cannot have made, and a mechanism whose kernel
             is not log-concave, since the sums it allows may have gaps.
     """
     refusal = f"mechanism of totals must have a log-concave kernel, got {mechanism!r}"
@@ -284,7 +250,8 @@ def reported_totals(
     if not said.concave.all():
         raise ValueError(refusal)
     place = np.append(np.where(unknown, NONE, np.cumsum(~unknown) - 1), NONE)
-    return Reported(np.ascontiguousarray(place[group], dtype=np.int32), said, mechanism)
+    group = np.ascontiguousarray(place[group], dtype=np.int32)
+    return Family(group, said.least, said, mechanism, in_words(where, group, len(shape), mechanism))
 
 
 def check_of_no_cells(reports: NDArray[np.float64], mechanism: Mechanism, empty: NDArray[np.bool_]) -> None:
@@ -300,7 +267,7 @@ def check_of_no_cells(reports: NDArray[np.float64], mechanism: Mechanism, empty:
         )
 
 
-def groups_and_values(where: Any, values: Any, shape: tuple[int, ...], axes: Sequence[Axis] = ()) -> Totals:
+def exact_totals(where: Any, values: Any, shape: tuple[int, ...], axes: Sequence[Axis] = ()) -> Family:
     """The totals over an axis or several, or over groups; NaN where one is unknown, which then says nothing.
 
     Raises:
@@ -316,7 +283,8 @@ def groups_and_values(where: Any, values: Any, shape: tuple[int, ...], axes: Seq
     if (value[empty] > 0).any():
         g = int(np.flatnonzero(empty & (value > 0))[0])
         raise ValueError(f"total {g} must be 0, since no cell is in it, got {value[g]}")
-    return Totals(np.ascontiguousarray(group, dtype=np.int32), value)
+    group = np.ascontiguousarray(group, dtype=np.int32)
+    return Family(group, value, None, None, in_words(where, group, len(shape), None))
 
 
 def grouped(
@@ -398,33 +366,13 @@ def refuse_totals(data: Any) -> None:
         )
 
 
-def bounds_of(kernels: ReportKernels, code: Any, group: Any, size: int) -> tuple[Any, Any]:
-    """(the least, the greatest) sum of each group, as the reports of its cells say; cells in none are left out."""
-    inside = group >= 0
-    least, most = (kernels.whole_cj[code[inside], column].astype(float) for column in (LEAST, MOST))
-    low, high = (
-        np.bincount(group[inside], bounds, minlength=size).astype(np.float64) for bounds in (least, most)
-    )
-    return low, high
-
-
-def check_possible(low: Any, high: Any, value: Any, needed: Any = True) -> None:
-    """Refuse totals outside these bounds; raises ValueError that names the first."""
-    wrong = np.flatnonzero(needed & ((value < low) | (value > high)))
-    if wrong.size:
-        g = wrong[0]
-        upper = f"{high[g]:.0f}" if high[g] < 2.0**60 else "any number"
-        possible = f"between {low[g]:.0f} and {upper}" if low[g] < high[g] else f"{low[g]:.0f}"
-        raise ValueError(f"total {g} must be {possible}, as its reports say, got {value[g]}")
-
-
-# Totals that overlap, exact or reported: which cells can move together, and counts that all of them allow.
+# Which cells can move together, and counts that all totals allow.
 #
 # Two sides hold nested families each: counties and states on one, ages on the other. A cell joins the finest
 # total that it is in on each side, or what is outside of all; a total that may vary joins the next coarser
 # one. Counts within bounds are then flows in a graph (Edmonds 1970: two nested families are totally
-# unimodular): whole ones meet all totals if any do (``kernels.flows``), and cycles lead from any counts to
-# any others (``kernels.overlapping``). Families that fit on no side must be reports that any sum can have.
+# unimodular): whole ones meet all totals if any do and cycles lead from any counts to any
+# others (``kernels.totals``). Families that fit on no side must be reports that any sum can have.
 
 Whole = NDArray[np.int64]
 
@@ -434,23 +382,18 @@ class Overlap(NamedTuple):
 
     member_fi: Whole  # (F, n)
     fixed_t: Whole  # (T,) the sum of the cells that are not open
-    kernel: ReportKernels  # of the totals
+    totals: Totals
     sides: tuple[tuple[int, ...], ...]  # two of them: the families of each, finest first
-    plan: Plan
+    moves: Moves
     graph: Graph  # edges are totals, then cells; the last vertex is what is outside of all
-
-    @property
-    def bounds(self) -> tuple[Whole, Whole]:
-        """(least, most) of every total."""
-        return self.kernel.whole_cj[1:, LEAST], self.kernel.whole_cj[1:, MOST]
+    apart: bool  # whether no cell is in two runs of pairs, and no pair changes a sum
 
 
 def overlap_of(
     totals: Totals, groups: Sequence[Whole], is_open: NDArray[np.bool_], kernels: ReportKernels, code: Whole
 ) -> Overlap:
     """Groups are those of all families at the n cells whose reports have these codes; raises ValueError."""
-    kernel = totals.kernel
-    least_t, most_t = kernel.whole_cj[1:, LEAST], kernel.whole_cj[1:, MOST]
+    least_t, most_t = totals.bounds
     fixed = np.zeros(least_t.size, dtype=np.int64)
     for group in groups:
         there = (group >= 0) & ~is_open
@@ -459,17 +402,22 @@ def overlap_of(
     sides = sides_of(member, (least_t > 0) | (most_t < UNBOUNDED))
     joined, parents = zip(*(ends_of(member, side, least_t.size) for side in sides), strict=True)
     side, exact = np.stack(joined, axis=1), least_t == most_t
-    return Overlap(
-        member, fixed, kernel, sides, plan_of(member, exact, side, parents), flows_of(side, parents)
-    )
+    moves = moves_of(member, exact, side, parents)
+    return Overlap(member, fixed, totals, sides, moves, flows_of(side, parents), runs_apart(member, moves))
+
+
+def runs_apart(member_fi: Whole, moves: Moves) -> bool:
+    """Whether no cell is in two runs of pairs, and neighbours in a run are in the same totals."""
+    alike = (member_fi[:, moves.pair_e[1:]] == member_fi[:, moves.pair_e[:-1]]).all(axis=0)
+    alike[moves.start_p[1:-1] - 1] = True  # from the end of a run to the next one
+    return bool(alike.all() and np.bincount(moves.pair_e, minlength=1).max() <= 1)
 
 
 def bounded_of(overlap: Overlap, f: int) -> NDArray[np.bool_]:
     """(n,) which cells are in a total of this family that not every sum is possible for."""
-    least, most = overlap.bounds
-    member = overlap.member_fi[f]
+    least, most = overlap.totals.bounds
     bounded = np.append((least > 0) | (most < UNBOUNDED), False)
-    return bounded[member]
+    return bounded[overlap.member_fi[f]]
 
 
 def is_nested(fine: Whole, coarse: Whole) -> bool:
@@ -506,14 +454,13 @@ def sides_of(member_fi: Whole, bounded_t: NDArray[np.bool_]) -> tuple[tuple[int,
     return tuple(sides[0]), tuple(sides[1])
 
 
-def plan_of(member_fi: Whole, exact_t: NDArray[np.bool_], side: Whole, parents: Sequence[Whole]) -> Plan:
+def moves_of(member_fi: Whole, exact_t: NDArray[np.bool_], side: Whole, parents: Sequence[Whole]) -> Moves:
     """Which cells move together: two cells if all exact totals that one of them is in are those of the other."""
     exact = np.append(exact_t, False)
     known = np.where(exact[member_fi], member_fi, NONE)
     in_exact = (known != NONE).any(axis=0)
     pairs, starts = [np.empty(0, np.int64)], [0]
-    _, alike = np.unique(known, axis=1, return_inverse=True)
-    for label in (np.where(in_exact, alike.reshape(-1), NONE), *np.where(in_exact, NONE, member_fi)):
+    for label in (np.where(in_exact, numbered(known), NONE), *np.where(in_exact, NONE, member_fi)):
         inside = np.flatnonzero(label >= 0)
         order = inside[np.argsort(label[inside], kind="stable")]
         ends = np.flatnonzero(np.diff(label[order], append=-2)) + 1
@@ -525,10 +472,19 @@ def plan_of(member_fi: Whole, exact_t: NDArray[np.bool_], side: Whole, parents: 
     places = np.arange(outside + 2)
     start = np.stack([np.searchsorted(side[order[s], s], places) for s in (0, 1)])
     graph = graph_of(side, parents, exact_t) if crosses else NO_GRAPH
-    return Plan(
+    return Moves(
         np.flatnonzero(~in_exact), np.concatenate(pairs), np.array(starts, dtype=np.int64),
         np.ascontiguousarray(side), np.ascontiguousarray(order), start.astype(np.int64), *graph,
     )  # fmt: skip
+
+
+def numbered(columns: Whole) -> Whole:
+    """(n,) equal numbers of equal columns (F, n), in the order of the columns."""
+    order = np.lexsort(columns[::-1])
+    new = (np.diff(columns[:, order], axis=1) != 0).any(axis=0)
+    found = np.empty(columns.shape[1], dtype=np.int64)
+    found[order] = np.concatenate([np.zeros(min(1, order.size), np.int64), np.cumsum(new)])
+    return found
 
 
 def ends_of(member_fi: Whole, side: Sequence[int], outside: int) -> tuple[Whole, Whole]:
@@ -596,9 +552,9 @@ def sums_of(overlap: Overlap, counts: Whole) -> Sums:
     for member in overlap.member_fi:
         inside = member >= 0
         np.add.at(value, member[inside], counts[inside])
-    most = (overlap.plan.start_v.size + 4) * len(overlap.member_fi)
+    most = (overlap.moves.start_v.size + 4) * len(overlap.member_fi)
     return Sums(
-        overlap.kernel, overlap.member_fi, value, np.zeros_like(value), np.empty((most, 2), np.int64),
+        overlap.totals.kernel, overlap.member_fi, value, np.zeros_like(value), np.empty((most, 2), np.int64),
         np.empty(SHORT),
     )  # fmt: skip
 
@@ -609,7 +565,7 @@ def moved_within(overlap: Overlap, kernels: ReportKernels, code: Whole, counts: 
     Raises:
         ValueError: totals allow no counts.
     """
-    counts, (least, most) = counts.copy(), overlap.bounds
+    counts, (least, most) = counts.copy(), overlap.totals.bounds
     for side in overlap.sides:
         for f in side:
             cells = np.flatnonzero(bounded_of(overlap, f))
@@ -639,18 +595,18 @@ def near_reports(kernels: ReportKernels, code: Whole) -> Whole:
     )
 
 
-def check_overlap(
-    totals: Totals, place: Any, kernels: ReportKernels, code: Whole, masked: NDArray[np.bool_]
+def check_possible(
+    totals: Totals, place: Any, kernels: ReportKernels, code: Whole, masked: NDArray[np.bool_] | bool = False
 ) -> None:
     """Refuse totals that counts in these places, with these codes, cannot have together; raises ValueError."""
-    if totals.beside is None:
-        return
     open_code = len(kernels.whole_cj)
     kernels = with_codes(kernels, np.array([0]), np.array([UNBOUNDED]))
     code = np.where(masked, open_code, code).astype(np.int64)
     least, most = kernels.whole_cj[code, LEAST], kernels.whole_cj[code, MOST]
-    groups = [group[place].astype(np.int64) for group in totals.families]
-    check_each_possible(totals.kernel, groups, least.astype(float), most.astype(float))
+    groups = [group[place].astype(np.int64) for group in totals.groups]
+    check_each_possible(totals, groups, least.astype(float), most.astype(float))
+    if len(groups) < 2:
+        return  # totals that no other one crosses are possible together if each of them is
     within = np.any([group >= 0 for group in groups], axis=0)
     groups = [group[within] for group in groups]
     is_open, code = (least < most)[within], code[within]
@@ -658,20 +614,18 @@ def check_overlap(
     moved_within(overlap, kernels, code[is_open], near_reports(kernels, code[is_open]))
 
 
-def check_each_possible(kernel: ReportKernels, groups: Sequence[Whole], low: Any, high: Any) -> None:
+def check_each_possible(totals: Totals, groups: Sequence[Whole], low: Any, high: Any) -> None:
     """Refuse totals that their cells, between low and high each, cannot add up to; raises ValueError."""
-    for group in groups:
-        number, place = np.unique(group, return_inverse=True)
-        least, most = (np.bincount(place.reshape(-1), bound) for bound in (low, high))
-        own = number >= 0
-        said_least, said_most = (kernel.whole_cj[number[own] + 1, at] for at in (LEAST, MOST))
-        wrong = np.flatnonzero((said_most < least[own]) | (said_least > most[own]))
+    least_t, most_t = totals.bounds
+    for whole, group in zip(totals.groups, groups, strict=True):
+        inside, known = group >= 0, np.bincount(whole.ravel() + 1, minlength=totals.size + 1)[1:] > 0
+        least, most = (np.bincount(group[inside], each[inside], totals.size) for each in (low, high))
+        wrong = np.flatnonzero(known & ((most_t < least) | (least_t > most)))
         if wrong.size:
-            g, places = wrong[0], np.flatnonzero(own)
+            t = wrong[0]
             raise ValueError(
-                "totals must be possible beside the reports of their cells, got one "
-                f"{words(said_least[g], said_most[g], 'of ')} from cells that add up to "
-                f"{words(least[places[g]], most[places[g]])}"
+                "totals must be possible with the reports of their cells, got one "
+                f"{words(least_t[t], most_t[t], 'of ')} from cells that add up to {words(least[t], most[t])}"
             )
 
 

@@ -139,7 +139,7 @@ class Method(BaseEstimator):
         learned_shapes: whether it learns the shapes of priors.
         covariates: whether it treats priors that depend on covariates or dates of the rows.
         seeds: whether it treats topics with seeded words.
-        known_totals: whether it uses totals beside reports, exact or noisy.
+        totals: whether it uses totals of counts, exact or noisy.
         exposures: whether it uses exposures by cell.
         likelihoods: names of those that it accepts, the default first.
         mechanisms: names of those whose reports it accepts; None if it accepts any.
@@ -157,7 +157,7 @@ class Method(BaseEstimator):
     learned_shapes: ClassVar[bool] = False
     covariates: ClassVar[bool] = False
     seeds: ClassVar[bool] = False
-    known_totals: ClassVar[bool] = False
+    totals: ClassVar[bool] = False
     exposures: ClassVar[bool] = False
     likelihoods: ClassVar[tuple[str, ...]] = ("poisson",)
     mechanisms: ClassVar[tuple[str, ...] | None] = None

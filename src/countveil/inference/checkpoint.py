@@ -48,9 +48,7 @@ def fingerprint(observations: Observations, settings: dict[str, Any]) -> str:
         if isinstance(part, np.ndarray):
             digest.update(f"kernel {printed(part)}".encode())
     if observations.totals is not None:
-        known = observations.totals
-        more = () if known.beside is None else (*known.beside.groups, *known.beside.kernel)
-        for part in (known.group, known.value, *more):
+        for part in (*observations.totals.groups, *observations.totals.kernel):
             digest.update(f"totals {printed(part)}".encode())
     return digest.hexdigest()
 

@@ -8,7 +8,7 @@ the matrix form mu_dv = sum_k theta_dk phi_vk, a row of theta depends only on it
 the rows therefore draws counts, allocation and theta, and only sums of the size of phi leave a block of rows. These
 are carried down to the factors of phi. Where counts are few and noise is strong, the pass goes by ``tokens`` instead. A
 row factor whose prior is not of independent gammas is drawn by its prior, given the counts and exposures of all rows.
-Counts of cells in known totals are moved by pairs first, and the pass takes them as known (``totals``).
+Counts of cells in totals are moved first, and the pass takes them as known (``totals``).
 Parameters of the likelihood are drawn last, given the new factors, the counts and what is allocated of them.
 """
 
@@ -46,13 +46,13 @@ from countveil.models.factorization import Factorization
 
 
 class State(NamedTuple):
-    """A chain's state: factors, hyperparameters, sweeps done, parameters of the likelihood, counts of known totals."""
+    """A chain's state: factors, hyperparameters, sweeps done, parameters of the likelihood, counts in totals."""
 
     factors: tuple[np.ndarray, ...]  # each of its factor's shape
     hypers: tuple[np.ndarray, ...]  # of each factor's prior
     sweep: int
     parameters: Parameters = ()  # of the likelihood itself
-    counts: Any = ()  # of the cells in known totals whose reports leave them open (see ``totals``)
+    counts: Any = ()  # of the cells in totals whose reports leave them open (see ``inference.totals``)
 
 
 class Info(NamedTuple):
@@ -275,7 +275,7 @@ class Gibbs(Sampler):
     learned_shapes = True
     seeds = True
     covariates = True
-    known_totals = True
+    totals = True
     exposures = True
     likelihoods = ("negative-binomial", "poisson")
 

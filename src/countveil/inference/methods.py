@@ -164,10 +164,10 @@ def check_model(method: Method, model: Factorization, noise: Noise) -> None:
 
 
 def check_totals(method: Method, data: Data) -> None:
-    """Refuse known totals where the method cannot use them; raises ValueError."""
-    if isinstance(data, Observations) and data.totals is not None and not method.known_totals:
+    """Refuse totals where the method cannot use them; raises ValueError."""
+    if isinstance(data, Observations) and data.totals is not None and not method.totals:
         raise ValueError(
-            f"totals must be None for method {method.name!r}, got {data.totals.size}: use {those('known_totals')}"
+            f"totals must be None for method {method.name!r}, got {data.totals.size}: use {those('totals')}"
         )
 
 

@@ -56,7 +56,7 @@ class Plan:
 
     @cached_property
     def open_cells(self) -> totals.OpenCells:
-        """The cells in known totals whose reports leave them open."""
+        """The cells in totals whose reports leave them open."""
         return totals.open_cells(self.data)
 
     def with_counts(self, counts: np.ndarray) -> "Plan":

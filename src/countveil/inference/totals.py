@@ -1,9 +1,8 @@
-"""Counts of cells in known totals: part of a chain's state, moved by pairs of cells of one total.
+"""Counts of cells in totals: part of a chain's state, moved so that every state meets the totals.
 
-Where a total is known, its counts are no longer independent given the rates, and cannot be drawn one by one. A chain
-holds those that their reports leave open. Each sweep first draws pairs of them given their sum
-(``kernels.totals``), and then takes them as known counts: the pass over the data visits them as it visits reports of a
-single possible count. Totals are met by every state.
+Where a total is known or reported, its counts are no longer independent given the rates, and cannot be drawn one by
+one. A chain holds those that their reports leave open. Each sweep first moves them (``kernels.totals``), and then takes
+them as known counts: the pass over the data visits them as it visits reports of a single possible count.
 """
 
 from copy import copy
@@ -17,32 +16,24 @@ from countveil.engines.blocks import Engine
 from countveil.inference import tokens
 from countveil.inference.streams import TOTALS, Streams
 from countveil.kernels import totals as kernels
-from countveil.kernels.overlapping import sweep_overlapping
-from countveil.kernels.report_kernels import (
-    LEAST,
-    MOST,
-    UNBOUNDED,
-    ReportKernels,
-)
+from countveil.kernels.report_kernels import LEAST, MOST, UNBOUNDED, ReportKernels
 from countveil.laws.counts.laws import counts_of
 
-CELLS_PER_BLOCK = 1 << 14  # each block has a stream of its own; a total is never cut
+CELLS_PER_BLOCK = 1 << 14  # each block has a stream of its own; a run of pairs is never cut
 Matrices = tuple[np.ndarray, np.ndarray]
 
 
 class OpenCells(NamedTuple):
-    """The cells in known totals whose reports leave them open, (n,) each, one total after another."""
+    """The cells in totals whose reports leave them open, (n,) each."""
 
     entry: np.ndarray  # the place among the stored entries
     row: np.ndarray
     column: np.ndarray
     code: np.ndarray
-    start: np.ndarray  # (G + 1,) where each total's cells begin
-    left: np.ndarray  # (G,) what they add up to
-    blocks: list[slice]  # runs of totals
     kernel: ReportKernels  # with a last code for cells without a report
     exposure: np.ndarray  # known factors of the rates
-    overlap: Overlap | None = None  # where totals are noisy or overlap; cells are in no order then
+    overlap: Overlap
+    blocks: list[slice]  # of runs of pairs; one where runs are not apart
 
 
 def open_cells(observations: Observations) -> OpenCells:
@@ -51,53 +42,30 @@ def open_cells(observations: Observations) -> OpenCells:
     assert totals is not None
     assert isinstance(o.noise.kernel, ReportKernels)
     kernel = with_codes(o.noise.kernel, np.array([0]), np.array([UNBOUNDED]))
-    row = o.row_numbers
-    code = o.reports.astype(np.int64)
+    row, code = o.row_numbers, o.reports.astype(np.int64)
     code[code < 0] = len(kernel.whole_cj) - 1
-    if totals.beside is not None:
-        return cells_of_families(o, kernel, row, code)
-    group = totals.group[row, o.columns]
-    least, most = (kernel.whole_cj[code, column] for column in (LEAST, MOST))
-    fixed, is_open = (group >= 0) & (least == most), (group >= 0) & (least < most)
-    left = totals.value.copy()
-    np.subtract.at(left, group[fixed], least[fixed])
-    entry = np.flatnonzero(is_open)
-    entry = entry[np.argsort(group[entry], kind="stable")]
-    start = np.searchsorted(group[entry], np.arange(left.size + 1))
-    blocks = tokens.cut(np.diff(start) + 1, max(1, entry.size // CELLS_PER_BLOCK)) if left.size else []
-    where = row[entry], o.columns[entry].astype(np.int64)
-    exposure = np.broadcast_to(o.exposure_of(*where), entry.shape)
-    return OpenCells(entry, *where, code[entry], start, left, blocks, kernel, exposure)
-
-
-def cells_of_families(
-    observations: Observations, kernel: ReportKernels, row: np.ndarray, code: np.ndarray
-) -> OpenCells:
-    """The open cells where totals are noisy or overlap."""
-    o, totals = observations, observations.totals
-    assert totals is not None
-    groups = [group[row, o.columns].astype(np.int64) for group in totals.families]
+    groups = [group[row, o.columns].astype(np.int64) for group in totals.groups]
     within = np.flatnonzero(np.any([group != NONE for group in groups], axis=0))
     groups, code = [group[within] for group in groups], code[within]
     is_open = kernel.whole_cj[code, LEAST] < kernel.whole_cj[code, MOST]
     overlap, entry = overlap_of(totals, groups, is_open, kernel, code), within[is_open]
-    none, where = np.empty(0, dtype=np.int64), (row[entry], o.columns[entry].astype(np.int64))
+    where = row[entry], o.columns[entry].astype(np.int64)
     exposure = np.broadcast_to(o.exposure_of(*where), entry.shape)
-    return OpenCells(entry, *where, code[is_open], none, none, [], kernel, exposure, overlap)
+    sizes = np.diff(overlap.moves.start_p) + 1
+    n_blocks = max(1, entry.size // CELLS_PER_BLOCK) if overlap.apart else 1
+    blocks = tokens.cut(sizes, n_blocks) if sizes.size else []
+    return OpenCells(entry, *where, code[is_open], kernel, exposure, overlap, blocks)
 
 
 def begin(
     cells: OpenCells, law: tuple[Any, ...], matrices: Matrices, streams: Streams, sweep: int = 0
 ) -> np.ndarray:
     """(n,) counts of the open cells that meet all totals: draws given reports alone, moved until they do."""
-    counts, rates = np.empty(cells.entry.size, dtype=np.int64), rates_of(cells, slice(None), matrices)
-    rng = streams.generator(sweep, TOTALS)
+    counts, rates = np.empty(cells.entry.size, dtype=np.int64), rates_of(cells, matrices)
     own = cells.row, cells.column, cells.code
+    rng = streams.generator(sweep, TOTALS)
     kernels.draw_without_totals(cells.kernel, counts_of(law), own, rates, rng, counts)
-    if cells.overlap is not None:
-        return moved_within(cells.overlap, cells.kernel, cells.code, counts)
-    kernels.meet_totals(cells.kernel, cells.code, cells.start, cells.left, counts)
-    return counts
+    return moved_within(cells.overlap, cells.kernel, cells.code, counts)
 
 
 def redrawn(
@@ -109,34 +77,48 @@ def redrawn(
     sweep: int,
     engine: Engine,
 ) -> np.ndarray:
-    """The counts after a sweep of moves by pairs; every block of totals has a stream of its own."""
-    new, likelihood = counts.copy(), counts_of(law)
-    if cells.overlap is not None:
-        rates = rates_of(cells, slice(None), matrices)
-        sweep_all(cells, likelihood, rates, streams.generator(sweep, TOTALS), new)
-        return new
+    """The counts after a sweep; every block has a stream of its own, and so have the moves after all pairs."""
+    given = sweeping(cells, law, matrices, counts)
 
-    def sweep_block(number: int, groups: slice) -> None:
-        part = slice(cells.start[groups.start], cells.start[groups.stop])
-        own = cells.row[part], cells.column[part], cells.code[part]
-        start = cells.start[groups.start : groups.stop + 1] - part.start
-        rng = streams.generator(sweep, TOTALS, number)
-        rates = rates_of(cells, part, matrices)
-        kernels.sweep_totals(cells.kernel, likelihood, own, rates, start, rng, new[part])
+    def sweep_block(number: int, runs: slice) -> None:
+        given.sweep_runs(runs, streams.generator(sweep, TOTALS, number))
 
     list(engine.map(sweep_block, range(len(cells.blocks)), cells.blocks))
-    return new
+    given.sweep_others(streams.generator(sweep, TOTALS, len(cells.blocks)))
+    return given.counts
 
 
-def sweep_all(
-    cells: OpenCells, likelihood: Any, rates: np.ndarray, rng: np.random.Generator, counts: np.ndarray
-) -> None:
-    """One sweep where totals are noisy or overlap, in place; they cannot be cut into blocks."""
-    assert cells.overlap is not None
-    own, plan = (cells.row, cells.column, cells.code), cells.overlap.plan
-    plan = plan._replace(pair_e=plan.pair_e.copy())
+class Sweeping(NamedTuple):
+    """What a sweep moves, and by which laws."""
+
+    cells: OpenCells
+    likelihood: Any
+    rates: np.ndarray
+    sums: Any
+    counts: np.ndarray
+
+    def sweep_runs(self, runs: slice, rng: np.random.Generator) -> None:
+        """Move the pairs of some runs."""
+        cells, moves = self.cells, self.cells.overlap.moves
+        own, start = (cells.row, cells.column, cells.code), moves.start_p[runs.start : runs.stop + 1]
+        kernels.sweep_pairs(
+            cells.kernel, self.likelihood, own, self.rates, self.sums, moves.pair_e, start, rng, self.counts
+        )
+
+    def sweep_others(self, rng: np.random.Generator) -> None:
+        """Move cells one by one, and along cycles."""
+        cells, moves = self.cells, self.cells.overlap.moves
+        if moves.alone_i.size or moves.cell_e.size:
+            own = cells.row, cells.column, cells.code
+            kernels.sweep_others(
+                cells.kernel, self.likelihood, own, self.rates, self.sums, moves, rng, self.counts
+            )
+
+
+def sweeping(cells: OpenCells, law: tuple[Any, ...], matrices: Matrices, counts: np.ndarray) -> Sweeping:
+    """A sweep of a copy of these counts."""
     sums = sums_of(cells.overlap, counts)
-    sweep_overlapping(cells.kernel, likelihood, own, rates, sums, plan, rng, counts)
+    return Sweeping(cells, counts_of(law), rates_of(cells, matrices), sums, counts.copy())
 
 
 def meet(
@@ -148,26 +130,21 @@ def meet(
     sweeps: int,
 ) -> None:
     """Move the open cells' counts among those of all cells (D, V), in place: to meet all totals, then for sweeps."""
-    likelihood, rates = counts_of(law), rates_of(cells, slice(None), matrices)
-    own, found = (cells.row, cells.column, cells.code), given(cells, counts)
-    if cells.overlap is not None:
-        found = moved_within(cells.overlap, cells.kernel, cells.code, found)
-        for _ in range(sweeps):
-            sweep_all(cells, likelihood, rates, rng, found)
-        counts[cells.row, cells.column] = found
-        return
-    kernels.meet_totals(cells.kernel, cells.code, cells.start, cells.left, found)
+    found = moved_within(cells.overlap, cells.kernel, cells.code, given(cells, counts))
+    moved = sweeping(cells, law, matrices, found)
     for _ in range(sweeps):
-        kernels.sweep_totals(cells.kernel, likelihood, own, rates, cells.start, rng, found)
-    counts[cells.row, cells.column] = found
+        for runs in cells.blocks:
+            moved.sweep_runs(runs, rng)
+        moved.sweep_others(rng)
+    counts[cells.row, cells.column] = moved.counts
 
 
-def rates_of(cells: OpenCells, part: slice, matrices: Matrices) -> np.ndarray:
-    """The rates of some of the open cells, times their exposures if there are any by cell."""
+def rates_of(cells: OpenCells, matrices: Matrices) -> np.ndarray:
+    """The rates of the open cells, times their exposures if there are any by cell."""
     theta, phi = map(np.ascontiguousarray, matrices)
-    rates = np.empty(cells.entry[part].size)
-    kernels.fill_rates(theta, phi, cells.row[part], cells.column[part], rates)
-    return rates * cells.exposure[part]
+    rates = np.empty(cells.entry.size)
+    kernels.fill_rates(theta, phi, cells.row, cells.column, rates)
+    return rates * cells.exposure
 
 
 def with_counts(observations: Observations, cells: OpenCells, counts: np.ndarray) -> Observations:

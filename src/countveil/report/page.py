@@ -260,7 +260,7 @@ def source_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:
     """Where imported reports are from, and how many totals are beside them; nothing for others."""
     facts = fit.posterior.attrs
     found = [("source of the reports", str(facts["source"]))] if "source" in facts else []
-    met = [("exact totals", f"{facts['known_totals']:,}, all met")] if "known_totals" in facts else []
+    met = [("exact totals", f"{facts['exact_totals']:,}, all met")] if "exact_totals" in facts else []
     noisy = [("noisy totals", f"{facts['noisy_totals']:,}")] if "noisy_totals" in facts else []
     used = [("totals used", str(facts["totals_used"]))] if "totals_used" in facts else []
     return found + met + noisy + used

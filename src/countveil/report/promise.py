@@ -92,7 +92,7 @@ def promise_of(fit: FactorizationEstimator, *releases: Release) -> Promise:
     if "promised_together" in facts:
         together = str(facts["promised_together"]).strip()
         found = found._replace(paragraphs=[*found.paragraphs, f"{SEVERAL} {together}".strip()])
-    if "known_totals" in facts or "noisy_totals" in facts:
+    if "exact_totals" in facts or "noisy_totals" in facts:
         first = found.paragraphs[0].replace(*WITH_TOTALS)
         found = found._replace(paragraphs=[first, *found.paragraphs[1:]])
     if facts["simulated_noise"]:

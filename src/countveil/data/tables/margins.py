@@ -24,7 +24,7 @@ Family = tuple[Any, Any, Any]
 SIDES = ("rows", "columns")
 
 
-def known_totals(
+def released_totals(
     totals: Any, shape: tuple[int, ...], axes: Sequence[Axis] = ()
 ) -> list[ReleasedTotals] | None:
     """The totals of a list as ``Reports`` takes it, as a release holds them; groups have the labels of a Series.

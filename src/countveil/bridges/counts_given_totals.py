@@ -8,22 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 from countveil.bridges.protected_counts import Cells, draw_each, read_cells
 from countveil.data.labels import axes_of
 from countveil.data.numbering import require_mechanism
-from countveil.data.totals import (
-    Totals,
-    bounds_of,
-    check_each_possible,
-    check_possible,
-    groups_and_values,
-    moved_within,
-    overlap_of,
-    read_totals,
-    sums_of,
-)
+from countveil.data.totals import check_possible, moved_within, overlap_of, read_totals, sums_of
 from countveil.distributions._checks import check_generator
 from countveil.kernels.gamma import SMALLEST
-from countveil.kernels.overlapping import sweep_overlapping
-from countveil.kernels.report_kernels import CONCAVE, LEAST, MOST, ReportKernels
-from countveil.kernels.totals import meet_totals, sweep_totals
+from countveil.kernels.report_kernels import CONCAVE, LEAST, MOST
+from countveil.kernels.totals import sweep_others, sweep_pairs
 from countveil.laws.counts.negative_binomial import NegativeBinomialCounts
 from countveil.laws.counts.poisson import PoissonCounts
 from countveil.privacy.mechanisms import Mechanism
@@ -81,70 +70,39 @@ def sample_counts_given_totals(
     kernels, cells, shape = read_cells(reports, rate, mechanism, dispersion)
     if not kernels.whole_cj[1:, CONCAVE].all():
         raise ValueError(f"mechanism must have a log-concave kernel beside totals, got {mechanism!r}")
-    axes = axes_of(reports)[: len(shape)]
-    families = families_of(totals)
-    if families is not None:
-        return sample_overlapping(kernels, cells, read_totals(families, shape, axes), rng, sweeps).reshape(
-            shape
-        )
-    if not isinstance(totals, tuple | list) or len(totals) != 2:
-        raise TypeError(f"totals must be a pair of axis or groups and values, got {type(totals).__name__}")
-    family = groups_and_values(totals[0], totals[1], shape, axes)
-    groups, wanted = family.group.ravel(), family.value
-    low, high = bounds_of(kernels, cells.code, groups, wanted.size)
-    check_possible(low, high, wanted, np.bincount(groups + 1, minlength=wanted.size + 1)[1:] > 0)
-    known = kernels.whole_cj[cells.code, LEAST] == kernels.whole_cj[cells.code, MOST]
-    found = np.empty(cells.code.size, dtype=np.int64)
+    known = read_totals(families_of(totals), shape, axes_of(reports)[: len(shape)])
+    known = known._replace(groups=tuple(group.ravel() for group in known.groups))
+    code, groups = cells.code.astype(np.int64), [group.astype(np.int64) for group in known.groups]
+    check_possible(known, slice(None), kernels, code)
+    found = np.empty(code.size, dtype=np.int64)
     draw_each(kernels, *cells, rng, found)
-    fixed = (groups >= 0) & known
-    left = wanted.copy()
-    np.subtract.at(left, groups[fixed], found[fixed])
-    free = np.flatnonzero((groups >= 0) & ~known)
-    member = free[np.argsort(groups[free], kind="stable")]
-    start_g = np.searchsorted(groups[member], np.arange(wanted.size + 1))
-    code, rate, count = cells.code[member], np.maximum(cells.rate[member], SMALLEST), found[member]
-    meet_totals(kernels, code, start_g, left, count)
-    likelihood = likelihood_of(cells)
-    own = np.zeros_like(member), member, code
+    is_open = kernels.whole_cj[code, LEAST] < kernels.whole_cj[code, MOST]
+    within = np.flatnonzero(np.any([group >= 0 for group in groups], axis=0))
+    overlap = overlap_of(known, [group[within] for group in groups], is_open[within], kernels, code[within])
+    member = within[is_open[within]]
+    count = moved_within(overlap, kernels, code[member], found[member])
+    likelihood, own = likelihood_of(cells), (np.zeros_like(member), member, code[member])
+    by = (kernels, likelihood, own, np.maximum(cells.rate[member], SMALLEST), sums_of(overlap, count))
+    moves = overlap.moves
     for _ in range(sweeps):
-        sweep_totals(kernels, likelihood, own, rate, start_g, rng, count)
+        sweep_pairs(*by, moves.pair_e, moves.start_p, rng, count)
+        sweep_others(*by, moves, rng, count)
     found[member] = count
     return found.reshape(shape)
 
 
-def families_of(totals: Any) -> list[Any] | None:
-    """A list of families, if these are several or have a mechanism; None for one exact family."""
-    if isinstance(totals, tuple | list) and len(totals) == 3 and isinstance(totals[2], Mechanism | str):
-        return [totals]
+def families_of(totals: Any) -> list[Any]:
+    """A list of families, of which one may come by itself."""
     if not isinstance(totals, tuple | list) or not len(totals):
-        return None
-    known = all(
+        raise TypeError(
+            f"totals must be a pair of axis or groups and values, or a list of these, got {type(totals).__name__}"
+        )
+    several = all(
         isinstance(each, tuple | list)
         and (len(each) == 3 or (len(each) == 2 and (np.ndim(each[1]) > 0 or isinstance(each[0], tuple))))
         for each in totals
     )
-    return list(totals) if known else None
-
-
-def sample_overlapping(
-    kernels: ReportKernels, cells: Cells, totals: Totals, rng: np.random.Generator, sweeps: int
-) -> Counts:
-    """(n,) counts where totals are noisy or overlap."""
-    code, groups = cells.code.astype(np.int64), [group.ravel().astype(np.int64) for group in totals.families]
-    least, most = kernels.whole_cj[code, LEAST], kernels.whole_cj[code, MOST]
-    check_each_possible(totals.kernel, groups, least.astype(float), most.astype(float))
-    found, is_open = np.empty(code.size, dtype=np.int64), least < most
-    draw_each(kernels, *cells, rng, found)
-    within = np.flatnonzero(np.any([group >= 0 for group in groups], axis=0))
-    overlap = overlap_of(totals, [group[within] for group in groups], is_open[within], kernels, code[within])
-    member = within[is_open[within]]
-    count = moved_within(overlap, kernels, code[member], found[member])
-    likelihood, own = likelihood_of(cells), (np.zeros_like(member), member, code[member])
-    rate, sums = np.maximum(cells.rate[member], SMALLEST), sums_of(overlap, count)
-    for _ in range(sweeps):
-        sweep_overlapping(kernels, likelihood, own, rate, sums, overlap.plan, rng, count)
-    found[member] = count
-    return found
+    return list(totals) if several else [tuple(totals)]
 
 
 def likelihood_of(cells: Cells) -> Any:
