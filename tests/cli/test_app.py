@@ -100,6 +100,19 @@ print("loaded:", [name for name in {HEAVY} if name in sys.modules])
 
 
 @pytest.mark.long
+def test_a_command_ends_without_another_look_for_garbage():
+    code = """
+import atexit
+import gc
+atexit.register(lambda: print("frozen:", gc.get_freeze_count() > 10_000))
+from countveil.cli.app import app
+app(["--version"])
+"""
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.endswith("frozen: True\n")
+
+
+@pytest.mark.long
 def test_nothing_else_imports_the_command_line():
     for path in SOURCE.rglob("*.py"):
         if path.parent.name == "cli" or path == SOURCE / "__main__.py":
