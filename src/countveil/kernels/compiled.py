@@ -1,8 +1,8 @@
 """How functions are compiled: kernels, which Python calls, and the subroutines that they are made of.
 
 Numba also compiles each function for C, and for Python, which takes long where a function has dozens of arrays. Kernels
-are compiled for Python alone, subroutines for neither (``linked``). Both are kept on disk (``keeping``) and run without
-the interpreter's lock. If NUMBA_DISABLE_JIT is set, all of them run in plain Python (``plain``): only this module asks.
+are compiled for Python alone, subroutines for neither. Both are kept on disk (``keeping``) and run without the
+interpreter's lock. If NUMBA_DISABLE_JIT is set, all of them run in plain Python (``plain``): only this module asks.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,6 @@ from numba import config, njit, types, vectorize
 from numba.extending import typeof_impl
 
 from countveil.kernels.keeping import cache_of
-from countveil.kernels.linked import LinkedCompiler
 from countveil.kernels.plain import plain, plain_elementwise
 
 
@@ -57,13 +56,7 @@ class Subroutine:
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self.__doc__, self.__name__ = function.__doc__, function.__name__
-        compile_it = njit(
-            nogil=True,
-            no_cfunc_wrapper=True,
-            no_cpython_wrapper=True,
-            pipeline_class=LinkedCompiler,
-            **options,
-        )
+        compile_it = njit(nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, **options)
         self.compiled, self.py_func = kept(compile_it(function)), function
         self._caller: Any = None
 

@@ -18,8 +18,6 @@ from typing import Any, ClassVar
 from numba import types
 from numba.core import caching
 
-from countveil.kernels.linked import rebuilt
-
 told = False  # whether the user was told that functions are not kept
 
 
@@ -55,10 +53,6 @@ class Places(caching.CompileResultCacheImpl):
     _locator_classes: ClassVar[list[Any]] = [
         CHECKED.get(each, each) for each in caching.CompileResultCacheImpl._locator_classes
     ]
-
-    def rebuild(self, target_context: Any, payload: Any) -> Any:
-        """What was compiled, from what was kept of it."""
-        return rebuilt(target_context, payload) or super().rebuild(target_context, payload)
 
 
 class Cache(caching.FunctionCache):
