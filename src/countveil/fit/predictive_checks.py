@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import special
+from scipy import stats
 
 from countveil.data.mechanism_checks import SURPRISE, MechanismCheck, untested
 from countveil.data.observations import Observations
@@ -281,7 +281,7 @@ def of_margins(seen: np.ndarray, simulated: np.ndarray, rows: np.ndarray) -> lis
     deviation = np.sqrt(simulated.var(axis=0, ddof=1) + 1.0)
     distance = np.abs(seen - simulated.mean(axis=0)) / deviation
     worst = int(np.argmax(distance))
-    if distance[worst] < -CAREFUL * special.stdtrit(releases - 1, 0.5 * SURPRISE / seen.size):
+    if distance[worst] < CAREFUL * stats.t.isf(0.5 * SURPRISE / seen.size, releases - 1):
         return []
     of = sum_called(worst, seen.size, rows)
     return [

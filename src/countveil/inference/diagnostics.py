@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from countveil.data.mechanism_checks import MechanismCheck
 from countveil.data.observations import Observations
@@ -234,8 +235,6 @@ def nested(values: np.ndarray, weights: np.ndarray) -> float:
     other superchains would have for means is estimated from these chains: between is the variance of chains' means
     times sum_c w_c^2, and within is that variance plus the variance within chains. Values are ranks, as normal scores.
     """
-    from scipy.stats import rankdata  # half a second, and short chains return above
-
     n_chains, n_draws = values.shape[:2]
     if n_chains < 2 or n_draws < MIN_DRAWS:
         return float("nan")
