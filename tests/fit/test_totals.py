@@ -8,7 +8,7 @@ from scipy.stats import norm
 
 import countveil as cv
 from countveil.data.observations import Observations
-from countveil.fit.totals import TRY, advice_on, doubt_of, error_of, totals_of
+from countveil.fit.totals import TRY, advice_on, doubt_of, error_of, estimated_sum, totals_of
 from countveil.inference.diagnostics import FitWarning, Totals
 from tests.joint import two_sided_geometric
 from tests.recipes.thinning import ThinningNoise
@@ -202,3 +202,72 @@ def test_an_optimiser_with_far_too_large_a_total_is_not_to_be_trusted_and_warns(
         fit = model.fit(cv.PrivatizedCounts(reports, np.exp(-1.0)))
     assert fit.totals().share.too_large
     assert fit.diagnostics().state == "not safe yet"
+
+
+m = cv.mechanisms
+TABLE = np.random.default_rng(7).poisson(np.random.default_rng(8).gamma(0.7, 12.0, (12, 5)))
+
+
+def test_exact_totals_of_all_cells_leave_no_error_in_the_sum():
+    hidden = cv.simulate_reports(TABLE, m.Suppression(10), np.random.default_rng(1))
+    noisy = cv.simulate_reports(TABLE, m.DiscreteGaussian(3), np.random.default_rng(1))
+    for reports, mechanism in ((hidden, m.Suppression(10)), (noisy, m.DiscreteGaussian(3))):
+        for axis in (0, 1, (0, 1)):
+            data = cv.Reports(reports, mechanism, totals=[(axis, TABLE.sum(axis=axis))])
+            assert estimated_sum(data) == (TABLE.sum(), 0.0, 1)
+    assert np.isnan(estimated_sum(cv.Reports(hidden, m.Suppression(10)))[0])
+    alone = estimated_sum(cv.Reports(noisy, m.DiscreteGaussian(3)))
+    assert alone[1:] == (pytest.approx(3.0 * np.sqrt(60), rel=0.01), 0)
+
+
+def test_a_sum_that_is_known_is_printed_as_such_and_comes_back_from_a_file(tmp_path):
+    reports = cv.simulate_reports(TABLE, m.Suppression(10), np.random.default_rng(1))
+    data = cv.Reports(reports, m.Suppression(10), totals=[(1, TABLE.sum(axis=1))])
+    fit = fitted(cv.TopicModel(2, **SHORT), data)
+    found = fit.totals()
+    assert found.lower == found.upper == found.reported == TABLE.sum()
+    assert str(found).endswith(f"by this fit; {TABLE.sum():,} exactly, by the totals")
+    assert found.facts["lower"] == found.facts["upper"] == TABLE.sum()
+    assert not found.far_off
+    fit.save(tmp_path / "fit.nc")
+    assert cv.load(tmp_path / "fit.nc").totals() == found
+
+
+@pytest.mark.parametrize("case", ["some rows", "noisy rows", "a masked cell"])
+def test_the_sum_by_totals_is_unbiased_with_the_error_that_it_states(case):
+    rng, noise, mask, missed = (
+        np.random.default_rng(4),
+        m.DiscreteGaussian(4),
+        np.zeros(TABLE.shape, bool),
+        [],
+    )
+    mask[2, 3] = case == "a masked cell"
+    for _ in range(400):
+        rows, by = TABLE.sum(axis=1).astype(float), ("exact",)
+        if case == "some rows":
+            rows[[1, 5, 6]] = np.nan
+        if case == "noisy rows":
+            rows, by = (
+                cv.simulate_reports(rows.astype(int), m.DiscreteGaussian(6), rng),
+                (m.DiscreteGaussian(6),),
+            )
+        data = cv.Reports(cv.simulate_reports(TABLE, noise, rng), noise, mask, totals=[(1, rows, *by)])
+        found, error, by_totals = estimated_sum(data)
+        assert by_totals == 1
+        missed.append(found - TABLE[~mask].sum())
+    few = {"some rows": 4.0 * np.sqrt(15), "noisy rows": 6.0 * np.sqrt(12), "a masked cell": 4.0 * 2.0}[case]
+    assert error == pytest.approx(few, rel=0.01)
+    assert np.std(missed) == pytest.approx(few, rel=0.15)
+    assert abs(np.mean(missed)) < 4.0 * few / np.sqrt(400)
+
+
+def test_hidden_counts_in_no_total_leave_the_sum_unknown():
+    reports = cv.simulate_reports(TABLE, m.Suppression(10), np.random.default_rng(1))
+    rows = TABLE.sum(axis=1).astype(float)
+    hidden = np.isnan(reports).any(axis=1)
+    assert hidden.any()
+    rows[~hidden] = np.nan
+    data = cv.Reports(reports, m.Suppression(10), totals=[(1, rows)])
+    assert estimated_sum(data) == (TABLE.sum(), 0.0, 1)  # all other counts are shown
+    rows[np.flatnonzero(hidden)[0]] = np.nan
+    assert np.isnan(estimated_sum(cv.Reports(reports, m.Suppression(10), totals=[(1, rows)]))[0])

@@ -1,10 +1,11 @@
-"""The sum of all true counts, by the reports alone and by a fit: whether a fit leaves counts out."""
+"""The sum of all true counts, by reports and totals and by a fit: whether a fit leaves counts out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from countveil.data.mechanism_checks import usable_codes
 from countveil.data.observations import Observations, runs_of
 from countveil.inference.diagnostics import Diagnostics, State, Totals
 from countveil.inference.facts import facts_of
@@ -14,8 +15,10 @@ from countveil.inference.methods import METHODS
 from countveil.inference.posterior import evenly, n_draws
 from countveil.inference.row_gammas import summarised
 from countveil.kernels.entries import MASKED
+from countveil.kernels.report_kernels import GUESS, LEAST, MOST
 from countveil.laws.counts import POISSON, NegativeBinomial
 from countveil.laws.counts.protocol import in_counts, rates_at
+from countveil.laws.noise import AnyMechanismNoise
 
 if TYPE_CHECKING:
     from countveil.fit.base import FactorizationEstimator
@@ -45,10 +48,45 @@ def totals_together(
     lower, upper = (None, None)
     if not any(fit._reader.why_no_intervals for fit in fits):
         lower, upper = map(float, np.quantile(np.concatenate(drawn), INTERVAL))
-    reported, error = np.nan, np.nan  # where the reports alone do not say it
-    if data[0].noise.unbiased:
-        reported, error = facts_of(data[0]).total_count, error_of(data[0])
-    return Totals(reported, error, float(weights @ [own.mean() for own in each]), lower, upper)
+    reported, error, by_totals = estimated_sum(data[0])
+    return Totals(reported, error, float(weights @ [own.mean() for own in each]), lower, upper, by_totals)
+
+
+def estimated_sum(data: Observations) -> tuple[float, float, int]:
+    """(an unbiased estimate of the sum of the true counts that were seen, its standard error, 1 if by totals).
+
+    It is the one with the least error, of the reports alone or of a family of totals with the reports of all cells in
+    none of them. Without any, it is NaN.
+    """
+    found = [(facts_of(data).total_count, error_of(data), 0)] if data.noise.unbiased else []
+    found += [(*own, 1) for own in sums_by_totals(data)]
+    return min(found, key=lambda each: each[1], default=(np.nan, np.nan, 0))
+
+
+def sums_by_totals(data: Observations) -> Iterator[tuple[float, float]]:
+    """(estimate, standard error) by each family of totals that has an unbiased one.
+
+    A total of a masked cell is of no use, and its other cells are estimated by their own reports.
+    """
+    if data.totals is None:
+        return
+    noise, totals = data.noise, data.totals
+    assert isinstance(noise, AnyMechanismNoise)
+    code = data.reports.astype(np.int64)
+    seen, kernel = code >= 0, noise.kernel
+    known = seen & (kernel.whole_cj[code, LEAST] == kernel.whole_cj[code, MOST])
+    usable = known | usable_codes(noise)[code]
+    variance = np.where(known | (code <= 0), 0.0, noise.variance_c[np.maximum(code, 0)])
+    estimate = kernel.real_cj[np.maximum(code, 0), GUESS]
+    for groups in totals.groups:
+        group = groups[data.row_numbers, data.columns].astype(np.int64)
+        there = np.bincount(groups[groups >= 0], minlength=totals.size) > 0
+        there[group[~seen & (group >= 0)]] = False
+        covered = (group >= 0) & there[group]
+        alone = seen & ~covered
+        error = np.sqrt(totals.variance[there].sum() + variance[alone].sum())
+        if there.any() and usable[alone].all() and not np.isnan(error):
+            yield float(totals.kernel.real_cj[1:, GUESS][there].sum() + estimate[alone].sum()), float(error)
 
 
 def expected_totals(fit: "FactorizationEstimator", data: Observations) -> np.ndarray:

@@ -68,16 +68,20 @@ class Share(NamedTuple):
 class Totals(NamedTuple):
     """The sum of the true counts of all cells that were seen, as the reports and the fit have it.
 
-    ``lower`` and ``upper`` bound the 90% interval that is printed. If the reports alone give an unbiased estimate of
-    the sum, the interval is that estimate's: it covers the sum whatever the model is, while small errors of a model add
-    up over many cells.
+    ``lower`` and ``upper`` bound the 90% interval that is printed. If the reports, or totals that were published with
+    them, give an unbiased estimate of the sum without a model, the interval is that estimate's: it covers the sum
+    whatever the model is, while small errors of a model add up over many cells. With exact totals of all cells the sum
+    is known.
     """
 
-    reported: float  # an unbiased estimate from the reports alone; NaN where there is none
+    reported: (
+        float  # an unbiased estimate from the reports, or from totals and reports; NaN where there is none
+    )
     error: float  # its standard error, by the noise; of other noise than two-sided geometric at most
     fitted: float  # expected by the fit
     fitted_lower: float | None  # of the fit's own 90% interval; None where intervals are not calibrated
     fitted_upper: float | None
+    by_totals: int = 0  # 1 if the estimate uses totals
 
     @property
     def lower(self) -> float | None:
@@ -136,9 +140,11 @@ class Totals(NamedTuple):
         if np.isnan(self.reported):
             interval = interval and f" (90% interval {interval})"
             return f"{fitted} by this fit{interval}; the reports alone, without a model, give no unbiased estimate"
+        source = "the reports and the totals" if self.by_totals else "the reports alone"
         if not self.error:
-            return f"{fitted} by this fit; {number(self.reported)} by the reports alone"
-        return f"{fitted} by this fit; {interval} by the reports alone, without a model (90% interval)"
+            known = "exactly, by the totals" if self.by_totals else f"by {source}"
+            return f"{fitted} by this fit; {number(self.reported)} {known}"
+        return f"{fitted} by this fit; {interval} by {source}, without a model (90% interval)"
 
 
 def number(value: float) -> str:

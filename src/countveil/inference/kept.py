@@ -17,7 +17,7 @@ from countveil.laws.noise import AnyMechanismNoise
 from countveil.laws.noise.protocol import Contradiction
 
 SHARE = "signal_share", "signal_error"
-TOTALS = "total_reported", "total_error", "total_fitted", "total_lower", "total_upper"
+TOTALS = "total_reported", "total_error", "total_fitted", "total_lower", "total_upper", "total_by_totals"
 CONTRADICTION = "level_stated", "level_found", "level_at_most"
 MASKED = ("masked_cells",)
 MECHANISM = "mechanism_check"
@@ -47,7 +47,7 @@ def totals_kept(tree: xr.DataTree) -> Totals | None:
     if TOTALS[0] not in tree.attrs:
         return None
     values: list[Any] = [tree.attrs.get(name) for name in TOTALS]
-    return Totals(*values)
+    return Totals(*values)._replace(by_totals=values[-1] or 0)
 
 
 def kept_mechanism(found: MechanismCheck | None) -> dict[str, Any]:
