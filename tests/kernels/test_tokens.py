@@ -208,9 +208,8 @@ def test_cells_under_other_mechanisms(name, p, by_row, options):
         assert p_value(law, found) > FALSE_ALARM / 200
         assert topics_p_value(found) > FALSE_ALARM / 200
     free = law_of_parts(lambda y: np.zeros(y.size), rate, p, 600)  # the negative control: without a report
-    assert (p_value(free, found) < FALSE_ALARM) == (
-        name != "cut geometric"
-    )  # which allows all these counts alike
+    if name != "cut geometric":  # which allows small counts alike
+        assert p_value(free, found) < FALSE_ALARM
 
 
 def test_other_laws_are_told_apart():
