@@ -1,4 +1,4 @@
-"""Seconds of a step in this checkout over those in another: ``python benchmarks/against.py ../other [rounds]``.
+"""Seconds of a step in this checkout over those in another: ``python benchmarks/against.py ../other [rounds [case]]``.
 
 Two processes, one for each checkout, take the same steps from the same start on the same data in turns, so that a
 machine that slows down slows both. Printed are processor seconds and the median of the ratios of the turns.
@@ -14,7 +14,10 @@ from pathlib import Path
 import numpy as np
 
 HERE = Path(__file__).resolve()
-CASES = ("gibbs, big", "cavi, big", "em, big", "gibbs, blocks", "log-likelihood, big", "gibbs by tokens")
+CASES = (
+    "gibbs, big", "cavi, big", "em, big", "gibbs, blocks", "log-likelihood, big", "gibbs by tokens",
+    "gibbs by tokens, bursts", "gibbs by tokens, rounding",
+)  # fmt: skip
 STEPS = 5
 
 
@@ -44,6 +47,8 @@ def prepared(name):
     threadpool_limits(limits=1, user_api="blas")
     kind = name.partition(",")[0]
     poisson = {"likelihood": "poisson"} if "likelihood" in cv.TopicModel().get_params() else {}
+    if "bursts" in name:
+        poisson = {"likelihood": "negative-binomial", "dispersion": "column"}
     rng = np.random.default_rng(20190601)
     if "blocks" in name:
         model = cv.BlockModel(10, seed=1, **poisson)
@@ -56,7 +61,11 @@ def prepared(name):
         counts = rng.poisson(rng.gamma(0.1, 1 / rate, (d, 50)) @ rng.gamma(0.1, 1 / rate, (50, v)))
     alpha = np.exp(-1.0)
     noise = rng.geometric(1 - alpha, counts.shape) - rng.geometric(1 - alpha, counts.shape)
-    given = model._given(cv.PrivatizedCounts(counts + noise, alpha))
+    reports = cv.PrivatizedCounts(counts + noise, alpha)
+    if "rounding" in name:
+        mechanism = cv.mechanisms.RandomRounding(3)
+        reports = cv.Reports(cv.simulate_reports(counts, mechanism, rng), mechanism)
+    given = model._given(reports)
     data, engine, streams = given.data, ThreadEngine(1), Streams.of_chain(1, 0)
     algorithm = {"gibbs": gibbs, "cavi": cavi, "em": em}.get(kind.split()[0], gibbs)
     takes = inspect.signature(algorithm.init).parameters
@@ -90,13 +99,13 @@ def prepared(name):
     return step
 
 
-def main(other: str, rounds: int) -> None:
-    """Print a table of both checkouts."""
+def main(other: str, rounds: int = 9, case: str = "") -> None:
+    """Print a table of both checkouts, of the cases whose names contain a word."""
     workers = [started(root) for root in (HERE.parents[1], Path(other).resolve())]
     print(
         "| case | ms here | ms there | ratio (median, least and greatest of the turns) |\n| --- | --- | --- | --- |"
     )
-    for name in CASES:
+    for name in (each for each in CASES if case in each):
         found = np.array([[asked(process, name) for process in workers] for _ in range(rounds)])
         ratios = found[:, 0] / found[:, 1]
         here, there = 1000.0 * np.median(found, axis=0)
@@ -126,7 +135,7 @@ def asked(process: subprocess.Popen, name: str) -> float:
 if __name__ == "__main__":
     if sys.argv[1:] == ["--worker"]:
         worker()
-    elif len(sys.argv) in (2, 3):
-        main(sys.argv[1], int(sys.argv[2]) if len(sys.argv) == 3 else 9)
+    elif len(sys.argv) in (2, 3, 4):
+        main(sys.argv[1], *map(int, sys.argv[2:3]), *sys.argv[3:])
     else:
         sys.exit(__doc__)

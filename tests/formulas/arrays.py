@@ -267,14 +267,3 @@ def column_factor():
     drawn = sweep_once(np.tile(reports, (n, 1)).T, theta, phi, known=0)
     mean, variance = expected_draw(reports, phi, theta)
     assert np.abs((drawn.mean(axis=0) - mean) / np.sqrt(variance / n)).max() < 4.0
-
-
-@formula("4.5")
-def weights_by_proposals():
-    r"""w(y) \propto \frac{(\mu / \alpha)^y}{y!} \, \alpha^{2 \max(y - \max(r, 0), \, 0)}"""
-    for alpha, mu, r in product((0.1, np.exp(-1), 0.7, 0.95), (0.01, 0.5, 3.0, 9.0), (-6, 0, 1, 4, 30)):
-        brute = stats.poisson.pmf(Y, mu) * noise_pmf(r - Y, alpha)
-        kept = alpha ** (2.0 * np.maximum(Y - max(r, 0), 0))
-        log_w = Y * np.log(mu / alpha) - special.gammaln(Y + 1.0) + np.log(kept)
-        printed = np.exp(log_w - special.logsumexp(log_w))
-        same(printed, brute / brute.sum(), 1e-9, 1e-13)

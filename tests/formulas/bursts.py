@@ -1,7 +1,7 @@
 """Checks of section 13: counts that come in bursts."""
 
 from itertools import product
-from math import exp, factorial, log, log1p
+from math import exp, log, log1p
 
 import numpy as np
 from scipy import stats
@@ -11,7 +11,6 @@ from countveil import ExactCounts, TopicModel
 from countveil.evaluation import predictive_log_score
 from countveil.laws.counts import NegativeBinomial, Unseen
 from countveil.laws.counts.negative_binomial import log_density
-from countveil.laws.noise.two_sided_geometric.burst_tokens import fill_masses
 from countveil.laws.noise.two_sided_geometric.negative_binomial import score_and_bursts
 from countveil.laws.noise.two_sided_geometric.negative_binomial_sums import expectations
 from tests.formulas.brute import formula, same
@@ -213,31 +212,3 @@ def dispersion():
         start = (np.array([0.5]),)
         found = NegativeBinomial("global").maximised(start, np.array([total, number]), unseen, np.zeros(1))
         same(found[0][0], best, 0.0, 0.0006)
-
-
-@formula("13.10")
-def proposals():
-    r"""\begin{aligned} w(n_1, \ldots, n_l) & = \frac{(\mu c / q)^l}{l!} \, \Big( \prod_i \frac{p^{n_i}
-    \alpha^{-g(n_i)}}{n_i \, c} \Big) \, \alpha^{\sum_i g(n_i) - g(\sum_i n_i)}, \cr c & = \sum_{n > 0}
-    \frac{p^n \alpha^{-g(n)}}{n} \end{aligned}
-    """
-    sizes = np.arange(1.0, MOST)
-    for p, mu, alpha, r in product(PS, RATES, ALPHAS, (-2, 0, 1, 3)):
-
-        def g(y, r=r):
-            return np.minimum(y, 2 * r - y) if r > 0 else -y
-
-        q, c, found = -log1p(-p), (p**sizes * alpha ** -g(sizes) / sizes).sum(), np.zeros(7)
-        for parts in range(7):
-            for n in product(range(1, 7), repeat=parts):
-                if sum(n) < 7:
-                    last = alpha ** float(sum(map(g, n)) - g(sum(n)))
-                    assert last <= 1.0 + 1e-15
-                    assert last == 1.0 or (r > 0 and parts > 1)
-                    each = np.prod([p**i * alpha ** float(-g(i)) / (i * c) for i in n])
-                    found[sum(n)] += (mu * c / q) ** parts / factorial(parts) * each * last
-        brute = negative_binomial(Y, mu / q, p)[:7] * kernel(max(r, 0), alpha)[:7]
-        same(found / found[0], brute / brute[0])
-        mass = np.empty((1, max(r, 0) + 1, 1))
-        fill_masses(np.array([alpha]), np.array([p]), mass)
-        same(mass[0, -1, 0], c)

@@ -1,13 +1,14 @@
 """Checks of section 14: counts behind reports of any log-concave mechanism."""
 
 from itertools import product
-from math import exp, log
+from math import exp, factorial, log, log1p
 
 import numpy as np
 from scipy import stats
 
 import countveil as cv
 from countveil.laws.noise.laws import law_of
+from countveil.laws.noise.two_sided_geometric.tokens import fill_masses
 from tests.formulas.brute import RATES, formula, same, settings, slope
 
 
@@ -107,3 +108,31 @@ def chances(mechanism):
 def poisson(mu):
     """Poisson(mu) over 0 to 59, at 0 too."""
     return stats.poisson.pmf(np.arange(60), mu) if mu > 0 else np.eye(60)[0]
+
+
+@formula("14.5")
+def tokens():
+    r"""\begin{aligned} w(n_1, \ldots, n_l) & \propto \frac{a}{l!} \prod_i \frac{\nu_{n_i} k(n_i)}{k(0)}, \cr a & =
+    \frac{k(0)^{l - 1} \, k\big( \sum_i n_i \big)}{\prod_i k(n_i)} \le 1 \end{aligned}
+    """
+    most = 7
+    for (name, k), mu, p in product(kernels().items(), (0.4, 3.0), (None, 0.3, 0.9)):
+        q, found = 1.0 if p is None else -log1p(-p), np.zeros(most)
+        for l in range(most):  # noqa: E741
+            for sizes in product([n for n in range(1, most) if p is not None or n == 1], repeat=l):
+                if sum(sizes) >= most or any(k[n] == 0.0 for n in sizes):
+                    continue
+                each = np.prod([(mu if p is None else mu * p**n / (n * q)) * k[n] / k[0] for n in sizes])
+                a = k[0] ** (l - 1.0) * k[sum(sizes)] / np.prod([k[n] for n in sizes])
+                assert a <= 1.0 + 1e-12
+                assert l > 1 or abs(a - 1.0) < 1e-12
+                assert name != "geometric, r <= 0" or abs(a - 1.0) < 1e-9
+                found[sum(sizes)] += each * a / factorial(l)
+        y = np.arange(most)
+        free = stats.poisson.pmf(y, mu) if p is None else stats.nbinom.pmf(y, mu / q, 1.0 - p)
+        same(found / found[0], free * k[:most] / (free[0] * k[0]), 1e-9, 1e-15)
+    for alpha, r, p in product((0.1, 0.6, 0.9), (0, 1, 3), (0.05, 0.5, 0.9)):
+        n, mass = np.arange(1.0, 3000.0), np.empty((1, r + 1, 1))
+        gain = np.minimum(n, 2 * r - n)
+        fill_masses(np.array([alpha]), np.array([p]), mass)
+        same(mass[0, -1, 0], (p**n / n * alpha**-gain).sum())

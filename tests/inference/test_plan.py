@@ -6,7 +6,7 @@ import pytest
 import countveil as cv
 from countveil import mechanisms as m
 from countveil.data.observations import PrivatizedCounts
-from countveil.inference import factors, gibbs, report_tokens, run, tokens, totals
+from countveil.inference import factors, gibbs, run, tokens, totals
 from countveil.inference.draws import Schedule
 from countveil.inference.plan import Plan
 from countveil.kernels.report_kernels import LEAST
@@ -37,14 +37,14 @@ def cases():
     plain = small_model(COUNTS.shape), PrivatizedCounts(COUNTS, 0.5)
     rounded = small_model(COUNTS.shape), cv.Reports(3 * (COUNTS // 3), m.Rounding(3))
     return {
-        "by_tokens": (tokens, "pays", *plain),
-        "split": (report_tokens, "split", *rounded),
+        "tokens": (tokens, "planned", *plain),
+        "tokens of other mechanisms": (tokens, "planned", *rounded),
         "links": (factors, "make_links", *network()),
         "open_cells": (totals, "open_cells", small_model(COUNTS.shape), with_totals()),
     }
 
 
-@pytest.mark.parametrize("part", ["by_tokens", "split", "links", "open_cells"])
+@pytest.mark.parametrize("part", ["tokens", "tokens of other mechanisms", "links", "open_cells"])
 def test_a_fit_finds_each_part_once(part, monkeypatch):
     module, name, model, data = cases()[part]
     found, real = [], getattr(module, name)

@@ -21,7 +21,7 @@ import numpy as np
 from countveil.common.parameters import Option, Whole, declared
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
-from countveil.inference import burst_tokens, dispersion, report_tokens, tokens, totals
+from countveil.inference import dispersion, tokens, totals
 from countveil.inference.algorithm import Settings
 from countveil.inference.chains import Sampler, with_moves
 from countveil.inference.dispersion import unseen_rates
@@ -39,9 +39,8 @@ from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import DISPERSION, HYPERS, PARAMETERS, ROWS, SPLITS, START, Streams
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.tiles import is_dense
-from countveil.laws.counts.laws import counts_of, in_block
+from countveil.laws.counts.laws import in_block
 from countveil.laws.counts.protocol import Parameters
-from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 from countveil.models.factorization import Factorization
 
 
@@ -133,8 +132,8 @@ def step(
     parameters = state.parameters
     if parameters:
         rng = streams.generator(sweep, PARAMETERS)
-        unseen = burst_tokens.NONE_UNSEEN  # if the tally is of all cells
-        if plan.split is None and (row is None or not plan.by_tokens):
+        unseen = tokens.NONE_UNSEEN  # if the tally is of all cells
+        if plan.tokens is None:
             unseen = unseen_rates(model, factors, observations, engine)
         parameters = model.likelihood.update(parameters, drawn.tally, unseen, rng)
     new = State(tuple(factors), hypers, sweep, parameters, latent)
@@ -153,25 +152,10 @@ def sweep_rows(
     engine: Engine,
 ) -> Drawn:
     """A draw of theta (D, K), and the columns' (V, K) counts and exposures; prior is (shape, rate)."""
-    observations = plan.data
-    if plan.split is not None:
-        likelihood = model.likelihood, counts_of(law).parameters
-        return Drawn(
-            *report_tokens.sweep_rows(
-                plan.split, law, (theta, phi), likelihood, prior, streams, sweep, engine
-            )
-        )
-    size = model.likelihood.tally_size(observations.shape)
-    if plan.by_tokens:
-        if isinstance(law, TwoSidedGeometricPoisson):
-            found = tokens.sweep_rows(observations, plan.blocks, theta, phi, prior, streams, sweep, engine)
-            return Drawn(*found, np.empty(0))
-        blocks, above = plan.blocks, plan.reports_above
-        return Drawn(
-            *burst_tokens.sweep_rows(
-                observations, blocks, above, law, theta, phi, prior, size, streams, sweep, engine
-            )
-        )
+    if plan.tokens is not None:
+        given = law, (theta, phi), model.likelihood, prior, streams, sweep, engine
+        return Drawn(*tokens.sweep_rows(plan.tokens, *given))
+    observations, size = plan.data, model.likelihood.tally_size(plan.data.shape)
     (new, row_counts), (counts, exposures, totals, tally) = engine.over_rows(
         sweep_block, observations, (law, phi, phi.sum(axis=0), size, streams, sweep), (theta, *prior)
     )
@@ -231,13 +215,10 @@ def allocate(
     engine: Engine,
 ) -> Drawn:
     """(D, K) and (V, K) counts of all cells, given the current factors."""
-    observations = plan.data
-    if plan.split is not None:
-        likelihood = model.likelihood, counts_of(law).parameters
-        return Drawn(
-            *report_tokens.sweep_rows(plan.split, law, (theta, phi), likelihood, None, streams, sweep, engine)
-        )
-    size = model.likelihood.tally_size(observations.shape)
+    if plan.tokens is not None:
+        given = law, (theta, phi), model.likelihood, None, streams, sweep, engine
+        return Drawn(*tokens.sweep_rows(plan.tokens, *given))
+    observations, size = plan.data, model.likelihood.tally_size(plan.data.shape)
     (row_counts,), (counts, tally) = engine.over_rows(
         allocate_block, observations, (law, phi, phi.sum(axis=0), size, streams, sweep), (theta,)
     )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from countveil.data.observations import Observations
-from countveil.inference import burst_tokens, factors, report_tokens, tokens, totals
+from countveil.inference import factors, tokens, totals
 from countveil.laws.counts.laws import counts_of
 from countveil.models.factorization import Factorization
 
@@ -28,31 +28,20 @@ class Plan:
         self._links: factors.Links | None = None
 
     @cached_property
+    def tokens(self) -> tokens.Tokens | None:
+        """How sweeps propose tokens; None if they visit all stored cells."""
+        law = self.data.law(self.model.likelihood, self.model.initial_parameters())
+        return tokens.planned(self.data, law, self.model.fused_factor is not None)
+
+    @property
     def by_tokens(self) -> bool:
-        """Whether sweeps go by ``tokens`` or ``burst_tokens``."""
-        law = self.data.law(self.model.likelihood, self.model.initial_parameters())
-        return tokens.pays(self.data, law)
-
-    @cached_property
-    def blocks(self) -> list[slice]:
-        """The blocks of sweeps by tokens."""
-        return tokens.blocks_of(self.data)
-
-    @cached_property
-    def reports_above(self) -> np.ndarray:
-        """How many reports are above each bound beside which bursts may be proposed."""
-        return burst_tokens.reports_above(self.data)
-
-    @cached_property
-    def split(self) -> report_tokens.Split | None:
-        """Which cells are visited and which are proposed by ``report_tokens``; None if all are visited."""
-        law = self.data.law(self.model.likelihood, self.model.initial_parameters())
-        return report_tokens.split(self.data, law)
+        """Whether sweeps by tokens draw the counts of cells that others sum out."""
+        return self.tokens is not None and self.tokens.codes.code_c.size == 0
 
     @cached_property
     def seen(self) -> "Plan":
-        """The plan of the visited cells alone, whose exposures are those of the data."""
-        return self if self.split is None else Plan(self.split.visited, self.model)
+        """The plan of the cells that sweeps by tokens store, whose exposures are those of the data."""
+        return self if self.tokens is None else Plan(self.tokens.entries, self.model)
 
     @cached_property
     def open_cells(self) -> totals.OpenCells:

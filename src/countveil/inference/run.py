@@ -80,7 +80,9 @@ class Chain:
 
         def scored(state: Any) -> float:
             own = model.as_wide_as(state.factors)  # moves have more components for a while
-            return scoring.log_likelihood(state.factors, plan.data, own, engine, state.parameters, plan.split)
+            return scoring.log_likelihood(
+                state.factors, plan.data, own, engine, state.parameters, plan.tokens
+            )
 
         with recorded(self.tuning) as record:
             if self.snapshot is None:

@@ -6,13 +6,16 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
-from countveil.inference import report_tokens
+from countveil.inference.tokens import Tokens
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import varies_by_column
 from countveil.kernels.scoring import log_likelihood_rows, score_cells
 from countveil.kernels.tiles import add_unstored_to_rows, is_dense
-from countveil.laws.counts.laws import in_block
+from countveil.laws.counts.laws import counts_of, in_block
+from countveil.laws.counts.negative_binomial import NegativeBinomialCounts
+from countveil.laws.counts.poisson import PoissonCounts
 from countveil.laws.counts.protocol import Parameters, in_counts
+from countveil.laws.noise import report_scores as tables_of_scores
 from countveil.models.factorization import Factorization
 
 Factors = list[np.ndarray] | tuple[np.ndarray, ...]
@@ -37,18 +40,39 @@ def log_likelihood(
     model: Factorization,
     engine: Engine,
     parameters: Parameters = (),
-    split: report_tokens.Split | None = None,
+    tokens: Tokens | None = None,
 ) -> float:
     """log P(max(reports, 0) | factors), with the true counts summed out and masked cells left out.
 
-    Cells that a plan's split proposes are scored by tables.
+    Cells that sweeps by tokens propose by their codes are scored by tables.
     """
     theta, phi = model.matrices(factors)
     law = observations.law(model.likelihood, parameters)
-    if split is not None and report_tokens.one_law(law):
-        return report_tokens.log_likelihood(split, law, theta, phi, engine)
+    if tokens is not None and tokens.codes.code_c.size and has_one_law(law):
+        given = law, phi, tables_of_scores.scores_of(law, tokens.codes)
+        _, (total,) = engine.over_rows(score_by_tables, tokens.entries, given, (theta, tokens.unstored_d))
+        return float(total[0])
     _, (total,) = engine.over_rows(score_block, observations, (law, phi, phi.sum(axis=0)), (theta,))
     return float(total[0])
+
+
+def has_one_law(law: tuple[Any, ...]) -> bool:
+    """Whether the law is the same in all cells."""
+    counts = counts_of(law)
+    bursty = isinstance(counts, NegativeBinomialCounts) and not counts.by_row and not counts.by_column
+    return bursty or isinstance(counts, PoissonCounts)
+
+
+def score_by_tables(
+    block: Block,
+    law: tuple[Any, ...],
+    phi: np.ndarray,
+    tables: tables_of_scores.Scores,
+    theta: np.ndarray,
+    unstored: np.ndarray,
+) -> tuple[Arrays, Arrays]:
+    """The block's part of the log-likelihood."""
+    return (), (np.array([tables_of_scores.score_rows(law, block.entries, theta, phi, tables, unstored)]),)
 
 
 def score_block(

@@ -18,9 +18,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from countveil.kernels import general, law, windows
+from countveil.kernels import general, law, tokens, windows
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.law import provides
+from countveil.kernels.negative_binomial import logarithmic_size
 from countveil.kernels.windows import STEEP
 
 FLAT, LINEAR, QUADRATIC, TENT, TABLE = range(5)
@@ -387,3 +388,38 @@ def fill_peaks(kernels, low_c, high_c):
         kernels.real_cj[c, RATIO] = math.nan
         if least == 0:
             kernels.real_cj[c, RATIO] = math.exp(min(log_step(kernels, c, 0), STEEP)) if most > 0 else 0.0
+
+
+@kernel
+def fill_gains(noise, code_c, gain_cy):
+    """gain_cy = log k(y) / k(0) of these codes, which allow the count 0; in place."""
+    for c in range(code_c.size):
+        for y in range(gain_cy.shape[1]):
+            gain_cy[c, y] = log_gain(noise, code_c[c], y)
+
+
+@subroutine
+def log_gain(noise, code, y):
+    """log k(y) / k(0)."""
+    if y > noise.whole_cj[code, MOST]:
+        return -math.inf
+    return log_kernel(noise, code, y, 1.0) - log_kernel(noise, code, 0, 1.0)
+
+
+@provides(tokens.gain_of, ReportKernels)
+def gain_of(noise, codes, place, y):
+    """From the table, as far as it goes."""
+    if y < codes.gain_cy.shape[1]:
+        return codes.gain_cy[place - 1, y]
+    return log_gain(noise, codes.code_c[place - 1], y)
+
+
+@provides(tokens.burst_size, ReportKernels)
+def burst_size(noise, p, place, level, chance, uniform, left, codes, rng):
+    """Logarithmic with parameter p c, c = k(1) / k(0), which is kept with probability k(n) / (k(0) c^n)."""
+    size = logarithmic_size(p * codes.ratio_c[place - 1], uniform / chance, rng)
+    if size > 1:
+        excess = size * gain_of(noise, codes, place, 1) - gain_of(noise, codes, place, size)
+        if excess > 0.0 and rng.random() >= math.exp(-excess):
+            return 0
+    return size

@@ -111,12 +111,6 @@ def mass_ratio(likelihood, count, rate):
 
 
 @by_class
-def part_size(likelihood, ratio, uniform, rng):
-    """A draw of the size of one part of a count, where P(count) is tilted by ratio^count; a uniform is given."""
-    raise NotImplementedError
-
-
-@by_class
 def draw_cell(noise, likelihood, report, rate, rng):
     """``draw_count`` by what the noise knows of this report alone: loops that pass all of it are far slower."""
     raise NotImplementedError

@@ -125,13 +125,19 @@ def test_merged_components_keep_the_sums_of_their_rates():
 STREAMS = Streams.of_chain(2, 0)
 
 
-def test_means_of_draws_are_the_expected_counts(monkeypatch):
+@pytest.fixture
+def by_tokens(monkeypatch):
+    """Sweeps go by tokens whatever the data."""
+    monkeypatch.setattr(tokens, "pays", lambda *_: True)
+
+
+def test_means_of_draws_are_the_expected_counts(by_tokens, monkeypatch):
     observations = planted(40, 30, 3, 0.5, seed=1, tokens=60.0)[2]
     rng = np.random.default_rng(2)
     theta, phi = rng.gamma(1.0, 1.0, (40, 3)), rng.gamma(1.0, 1.0, (30, 3))
     monkeypatch.setattr(merging, "DRAWS", 400)
     plan = Plan(observations, small_model(observations.shape))
-    found = merging.drawn_counts(plan, LAW, theta, phi, 0, STREAMS, 10, SERIAL)
+    found = merging.drawn_counts(plan, LAW, theta, phi, STREAMS, 10, SERIAL)
     row_ratio, ratio, _ = expect_counts(observations, LAW, theta, phi, SERIAL)
     absent = np.ones((40, 30))
     for d in range(40):
@@ -142,26 +148,24 @@ def test_means_of_draws_are_the_expected_counts(monkeypatch):
         assert np.abs(z).max() < stats.norm.isf(FALSE_ALARM / 2 / exact.size)
 
 
-def test_bursts_are_drawn_by_their_own_sweeps(monkeypatch):
-    monkeypatch.setattr(tokens, "pays", lambda *_: True)
+def test_bursts_are_drawn_by_their_own_sweeps(by_tokens):
     observations, likelihood = planted(40, 30, 3, 0.5, seed=1, tokens=60.0)[2], NegativeBinomial(0.5)
     law = law_of(observations.noise, likelihood, likelihood.start((40, 30)))
     rng = np.random.default_rng(3)
     theta, phi = rng.gamma(1.0, 1.0, (40, 3)), rng.gamma(1.0, 1.0, (30, 3))
-    size = likelihood.tally_size((40, 30))
     plan = Plan(observations, small_model((40, 30))._replace(likelihood=likelihood))
-    found = merging.drawn_counts(plan, law, theta, phi, size, STREAMS, 10, SERIAL)
+    found = merging.drawn_counts(plan, law, theta, phi, STREAMS, 10, SERIAL)
     assert [counts.shape for counts in found] == [(3, 40), (3, 30)]
     np.testing.assert_allclose(found.rows.sum(axis=1), found.columns.sum(axis=1))
 
 
-def test_draws_are_those_of_no_sweep_and_the_same_for_every_number_of_threads():
+def test_draws_are_those_of_no_sweep_and_the_same_for_every_number_of_threads(by_tokens):
     observations = planted(300, 30, 3, 0.5, seed=1, tokens=60.0)[2]
     theta, phi = np.ones((300, 3)), np.ones((30, 3))
     plan = Plan(observations, small_model(observations.shape))
-    found = merging.drawn_counts(plan, LAW, theta, phi, 0, STREAMS, 10, SERIAL)
+    found = merging.drawn_counts(plan, LAW, theta, phi, STREAMS, 10, SERIAL)
     with ThreadEngine(2) as engine:
-        again = merging.drawn_counts(plan, LAW, theta, phi, 0, STREAMS, 10, engine)
+        again = merging.drawn_counts(plan, LAW, theta, phi, STREAMS, 10, engine)
     np.testing.assert_array_equal(found.rows, again.rows)
-    later = merging.drawn_counts(plan, LAW, theta, phi, 0, STREAMS, 20, SERIAL)
+    later = merging.drawn_counts(plan, LAW, theta, phi, STREAMS, 20, SERIAL)
     assert (later.rows != found.rows).any()

@@ -118,7 +118,7 @@ def note(state: Any, before: int, plan: Plan, model: Factorization, engine: Engi
         return
     score = np.nan
     if not only_merges(plan):
-        score = scoring.log_likelihood(state.factors, plan.data, model, engine, state.parameters, plan.split)
+        score = scoring.log_likelihood(state.factors, plan.data, model, engine, state.parameters, plan.tokens)
     record.note_move(tuning.Move(state.sweep, before, model.n_components, score))
 
 
@@ -171,8 +171,7 @@ def narrowed(
     law = plan.data.law(model.likelihood, state.parameters)
     theta, phi = wide.matrices(state.factors)
     if only_merges(plan):
-        size = model.likelihood.tally_size(plan.data.shape)
-        counts = drawn_counts(plan, law, theta, phi, size, streams, state.sweep, engine)
+        counts = drawn_counts(plan, law, theta, phi, streams, state.sweep, engine)
     else:
         row_ratio, ratio, _ = expect_counts(plan.data, law, theta, phi, engine)
         counts = Counts((theta * row_ratio).T, (phi * ratio).T)

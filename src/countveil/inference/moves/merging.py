@@ -15,10 +15,9 @@ import numpy as np
 from scipy.special import gammaln
 
 from countveil.engines.blocks import Engine
-from countveil.inference import burst_tokens, tokens
+from countveil.inference import tokens
 from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
-from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 
 CANDIDATES = 3  # for this many components one pair, whose gain is computed
 LEAST_CANDIDATES = 10  # but no fewer pairs than this: the ten best of all were among the first ten
@@ -146,20 +145,15 @@ def drawn_counts(
     law: tuple[Any, ...],
     theta: np.ndarray,
     phi: np.ndarray,
-    tally_size: int,
     streams: Streams,
     sweep: int,
     engine: Engine,
 ) -> Counts:
     """Means of a few draws of the counts (of bursts, where counts come in bursts) given theta (D, K) and phi (V, K)."""
-    observations, blocks, ones, found = plan.data, plan.blocks, np.ones_like(theta), []
+    assert plan.tokens is not None
+    factors, likelihood, found = (theta, phi), plan.model.likelihood, []
     for number in range(FIRST + sweep * DRAWS, FIRST + (sweep + 1) * DRAWS):
-        if isinstance(law, TwoSidedGeometricPoisson):
-            drawn = tokens.sweep_rows(observations, blocks, theta, phi, (ones, ones), streams, number, engine)
-            found.append(drawn[1:3])
-        else:
-            own, above = (theta, phi, (ones, ones), tally_size), plan.reports_above
-            bursts = burst_tokens.sweep_rows(observations, blocks, above, law, *own, streams, number, engine)
-            found.append(bursts[1:3])
+        drawn = tokens.sweep_rows(plan.tokens, law, factors, likelihood, None, streams, number, engine)
+        found.append(drawn[1:3])
     rows, columns = (np.mean(each, axis=0) for each in zip(*found, strict=True))
     return Counts(np.ascontiguousarray(rows.T), np.ascontiguousarray(columns.T))

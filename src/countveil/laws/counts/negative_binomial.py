@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import betainc, betaln, expit, logit
 
-from countveil.kernels import general, windows
+from countveil.kernels import general, tokens, windows
 from countveil.kernels.compiled import elementwise, subroutine
 from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.hyperparameters import dispersion_given_bursts
@@ -22,7 +22,6 @@ from countveil.kernels.law import provides
 from countveil.kernels.negative_binomial import (
     draw_bursts,
     expected_bursts,
-    logarithmic_size,
     negative_binomial_logpmf,
 )
 from countveil.laws.counts.protocol import Parameters, Unseen
@@ -315,10 +314,10 @@ def draw_unseen(likelihood: Any, rate: Any, rng: Any) -> Any:
     return rng.poisson(rng.gamma(rate / likelihood.q, likelihood.p / (1.0 - likelihood.p)))
 
 
-@provides(windows.part_size, NegativeBinomialCell)
-def part_size(likelihood: Any, ratio: Any, uniform: Any, rng: Any) -> Any:
-    """Of a burst: logarithmic with parameter p ratio."""
-    return logarithmic_size(likelihood.p * ratio, uniform, rng)
+@provides(tokens.part_size, NegativeBinomialCell)
+def part_size(likelihood, noise, place, level, chance, uniform, left, codes, rng):  # type: ignore[no-untyped-def]
+    """Of a burst."""
+    return tokens.burst_size(noise, likelihood.p, place, level, chance, uniform, left, codes, rng)
 
 
 @provides(windows.mode_of_counts, NegativeBinomialCell)

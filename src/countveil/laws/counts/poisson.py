@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
-from countveil.kernels import general, windows
+from countveil.kernels import general, tokens, windows
 from countveil.kernels.law import provides
 from countveil.kernels.poisson import poisson_logpmf
 from countveil.laws.counts.protocol import Parameters, Unseen
@@ -125,8 +125,8 @@ def draw_unseen(likelihood: Any, rate: Any, rng: Any) -> Any:
     return rng.poisson(rate)
 
 
-@provides(windows.part_size, PoissonCounts)
-def part_size(likelihood: Any, ratio: Any, uniform: Any, rng: Any) -> Any:
+@provides(tokens.part_size, PoissonCounts)
+def part_size(likelihood, noise, place, level, chance, uniform, left, codes, rng):  # type: ignore[no-untyped-def]
     """1."""
     return 1
 

@@ -4,8 +4,8 @@ log P(report | rate) of a report is a smooth function of log rate, and its deriv
 (mathematics, equations 2.8 and 13.5). It is tabled on a grid, and interpolated in between by cubics with these values
 and slopes (Hermite). All cells are passed over, but those with these reports need no sums over counts.
 
-Suffixes are shapes, as in ``gibbs``; c is a place among the codes that are proposed (see ``report_tokens``), g a place
-on the grid.
+Suffixes are shapes, as in ``gibbs``; c is the number of a code among those that are proposed (see ``kernels.tokens``),
+g a place on the grid.
 """
 
 import math
@@ -16,7 +16,7 @@ import numpy as np
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.gibbs import inner
 from countveil.kernels.law import expected_ratio, law_at, report_score, unseen_score
-from countveil.laws.noise.report_tokens import new_cells, reset_places, set_places
+from countveil.kernels.tokens import Codes, fill_places, reset_places, set_places
 
 FIRST, LAST, STEP = math.log(1e-6), math.log(1e5), 0.01  # of log rates: scores err by below 1e-8
 
@@ -24,17 +24,16 @@ FIRST, LAST, STEP = math.log(1e-6), math.log(1e5), 0.01  # of log rates: scores 
 class Scores(NamedTuple):
     """log P(report | rate) of the codes that are proposed, on a grid of log rates, and its derivative."""
 
-    code_c: np.ndarray
-    place_v: np.ndarray  # the code of the cells of a column that are not stored; empty if codes go by row
+    codes: Codes
     score_cg: np.ndarray
     slope_cg: np.ndarray
 
 
-def scores_of(law, code_c, place_v):
+def scores_of(law, codes):
     """The table of these codes, for a law that is the same in all cells."""
-    shape = len(code_c), int((LAST - FIRST) / STEP) + 1
-    found = Scores(code_c, place_v, np.empty(shape), np.empty(shape))
-    fill_scores(law, code_c, found.score_cg, found.slope_cg)
+    shape = len(codes.code_c), int((LAST - FIRST) / STEP) + 1
+    found = Scores(codes, np.empty(shape), np.empty(shape))
+    fill_scores(law, codes.code_c, found.score_cg, found.slope_cg)
     return found
 
 
@@ -58,7 +57,7 @@ def tabled_score(law, scores, c, rate):
         return scores.score_cg[c, 0] + scores.slope_cg[c, 0] * (rate / first - 1.0)
     g = np.int64(x)
     if g + 1 >= scores.score_cg.shape[1]:
-        return report_score(law_at(law, 0, 0), scores.code_c[c], rate, 1.0)
+        return report_score(law_at(law, 0, 0), scores.codes.code_c[c], rate, 1.0)
     t = x - g
     left, right = (1.0 - t) * (1.0 - t), t * t
     value = (
@@ -73,16 +72,19 @@ def score_rows(law, entries, theta_dk, phi_vk, scores, unstored_d):
     """log P(reports | theta, phi) of a block of rows, masked cells left out."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     n_columns, total = phi_vk.shape[0], 0.0
-    place_v, unstored = new_cells(scores.place_v, n_columns)[0], np.int64(-1)
+    place_v, unstored_v = np.empty(n_columns, dtype=np.int32), np.empty(n_columns, dtype=np.int32)
+    visits = np.empty(n_columns + 1, dtype=np.uint32), np.empty(n_columns + 1, dtype=np.int64)
+    unstored = np.int64(-1)
     for d in range(theta_dk.shape[0]):
-        if scores.place_v.size == 0 and unstored_d[d] != unstored:
+        if unstored_d[d] != unstored:
             unstored = np.int64(unstored_d[d])
-            place_v[:] = unstored
-        set_places(entries, d, place_v)
+            fill_places(scores.codes, unstored, unstored_v)
+            place_v[:] = unstored_v
+        set_places(entries, d, 0, place_v, visits)
         row = 0.0
         for v in range(n_columns):
-            if place_v[v] >= 0:
-                row += tabled_score(law, scores, place_v[v], inner(theta_dk, d, phi_vk, v))
+            if place_v[v] > 0:
+                row += tabled_score(law, scores, place_v[v] - 1, inner(theta_dk, d, phi_vk, v))
         for e in range(indptr[d], indptr[d + 1]):
             report = np.int64(reports[e])
             rate = inner(theta_dk, d, phi_vk, columns[e])
@@ -91,5 +93,5 @@ def score_rows(law, entries, theta_dk, phi_vk, scores, unstored_d):
             elif report == 0:
                 row += unseen_score(law_at(law, d, columns[e]), rate, 1.0)
         total += row
-        reset_places(entries, d, unstored, scores.place_v, place_v)
+        reset_places(entries, d, unstored_v, place_v)
     return total
