@@ -7,7 +7,7 @@ from docutils.parsers.rst import Directive
 from docutils.statemachine import StringList
 
 from countveil.common.parameters import described_options
-from countveil.fit.options import Options as OfModels
+from countveil.fit.parameters import Options as OfModels
 
 
 def options() -> list[str]:

@@ -4,7 +4,7 @@ import numpy as np
 from scipy import special, stats
 from scipy.special import gammaln
 
-from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.random import SMALLEST
 from countveil.models.priors import LearnedShapePrior, SeededPrior
 from tests.formulas.brute import formula, gamma_logpdf, same
 from tests.joint import small_model

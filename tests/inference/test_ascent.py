@@ -7,7 +7,7 @@ from scipy import special
 from countveil.inference import ascent, cavi, em, factors
 from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
-from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.random import SMALLEST
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
 from tests.joint import SERIAL, draw_factors, draw_reports, truncated_logpmf
 

@@ -9,7 +9,7 @@ from countveil.inference import ascent, factors, gibbs
 from countveil.inference.factors import sampled_counts
 from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
-from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.random import SMALLEST
 from tests.factorizations import (
     CASES,
     alpha_of,

@@ -1,10 +1,12 @@
 """The stored entries of a block: their levels, one of each row or one of each, and how many there are."""
 
+import itertools
+
 import numpy as np
 import pytest
 
 from countveil.data.observations import PrivatizedCounts
-from countveil.kernels.entries import MASKED, Entries, level_at
+from countveil.kernels.entries import BATCH, MASKED, Entries, level_at, new_batch, new_expectations
 
 REPORTS = np.array([[3, 0, -2], [0, 5, 4], [-1, 0, 0]])
 BY_ROW = np.array([0.1, 0.5, 0.9])
@@ -55,3 +57,15 @@ def test_a_run_of_rows_has_their_entries_alone(alpha):
         for e in range(part.indptr[d], part.indptr[d + 1]):
             level = level_at(whole.level_d, whole.level_e, d + 1, first + e)
             assert level_at(part.level_d, part.level_e, d, e) == level
+
+
+@pytest.mark.parametrize(("space", "inner"), [(new_batch, 6), (new_expectations, 5)])
+def test_each_array_has_room_of_its_own(space, inner):
+    *arrays, rest = space()
+    assert len(arrays) == 5
+    assert len(rest) == inner
+    assert {array.shape for array in (*arrays, *rest)} == {(BATCH,)}
+    pairs = itertools.combinations((*arrays, *rest), 2)
+    assert not any(np.shares_memory(one, other) for one, other in pairs)
+    other, *_ = space()
+    assert not np.shares_memory(arrays[0], other)

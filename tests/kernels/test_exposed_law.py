@@ -10,7 +10,7 @@ from countveil.inference.dispersion import unseen_rates
 from countveil.inference.factors import column_exposures, make_links, row_exposures
 from countveil.inference.plan import Plan
 from countveil.inference.scoring import log_likelihood, total_rate
-from countveil.kernels.gamma import digamma
+from countveil.kernels.random import digamma
 from countveil.laws.counts import POISSON, NegativeBinomial
 from countveil.laws.counts.protocol import in_counts
 from countveil.models.factorization import factorization

@@ -9,9 +9,9 @@ from numba import njit
 
 from countveil.kernels import general as kernels
 from countveil.kernels import law as stubs
-from countveil.kernels.batches import new_batch, new_expectations
+from countveil.kernels.entries import new_batch, new_expectations
 from countveil.kernels.general import GeneralLaw
-from countveil.kernels.uniforms import new_source
+from countveil.kernels.random import new_source
 from tests import reference
 from tests.joint import FALSE_ALARM, LAWS
 from tests.plain import PLAIN, repeated

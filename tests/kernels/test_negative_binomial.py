@@ -10,8 +10,8 @@ from numba import njit
 from scipy import stats
 
 from countveil.kernels import negative_binomial as kernels
-from countveil.kernels.batches import BATCH
-from countveil.kernels.uniforms import new_source
+from countveil.kernels.entries import BATCH
+from countveil.kernels.random import new_source
 from tests import reference
 from tests.joint import FALSE_ALARM
 from tests.plain import PLAIN, repeated

@@ -14,8 +14,8 @@ from countveil.data import numbering
 from countveil.data.observations import PrivatizedCounts
 from countveil.inference import tokens
 from countveil.kernels import tokens as kernels
+from countveil.kernels.random import fill_uniforms, new_source
 from countveil.kernels.report_kernels import RATIO, fill_gains
-from countveil.kernels.uniforms import fill_uniforms, new_source
 from countveil.laws.counts import POISSON, NegativeBinomial
 from countveil.laws.counts.laws import counts_of, general_law, law_of
 from tests.joint import FALSE_ALARM

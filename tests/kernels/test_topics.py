@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from countveil.kernels import batches
+from countveil.kernels import entries
 from countveil.kernels import topics as kernels
-from countveil.kernels.uniforms import new_source
+from countveil.kernels.random import new_source
 from tests.joint import FALSE_ALARM
 from tests.kernels.test_allocation import multinomial_p_values
 
@@ -44,7 +44,7 @@ def given(counts, theta, phi, repeats, seed=1, inflated=1.0):
     """(shares (n, K), what n columns' topics got (repeats, n, K)) of a row with these counts in its columns."""
     rng, n = np.random.default_rng(seed), len(counts)
     order = ordered(theta, phi.sum(axis=0))
-    batch, tokens, source = batches.new_batch(), kernels.new_tokens(), new_source(rng)
+    batch, tokens, source = entries.new_batch(), kernels.new_tokens(), new_source(rng)
     column_i, _, rate_i, _, count_i, _ = batch
     column_i[:n], rate_i[:n], count_i[:n] = np.arange(n), inflated * (phi @ theta), counts
     found = np.empty((repeats, n, theta.size))

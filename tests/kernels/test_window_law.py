@@ -6,8 +6,8 @@ from numba import njit
 
 import countveil as cv
 from countveil.kernels import law as stubs
-from countveil.kernels.batches import new_batch, new_expectations
-from countveil.kernels.uniforms import new_source
+from countveil.kernels.entries import new_batch, new_expectations
+from countveil.kernels.random import new_source
 from countveil.laws.counts import POISSON, NegativeBinomial
 from countveil.laws.counts.laws import law_of
 

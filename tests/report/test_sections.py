@@ -1,6 +1,7 @@
 """Components on the page: of models that the page does not know, and of several kinds."""
 
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -8,11 +9,13 @@ import pytest
 
 import countveil as cv
 from countveil.fit import load
+from countveil.fit.totals import totals_of
 from countveil.inference.matching import keep_weights
-from countveil.report import render
-from countveil.report.sections import block_table, kinds, percent
+from countveil.report import render, sections
+from countveil.report.loading import observed
+from countveil.report.sections import block_table, bursts_of, kinds, percent
 from tests.chronicle import Chronicle
-from tests.report.conftest import QUICK, release_of
+from tests.report.conftest import NASTY, QUICK, WORDS, release_of
 from tests.report.test_page import read
 
 
@@ -121,3 +124,145 @@ def test_topics_that_only_some_chains_found_are_shown_as_such(topic_fit):
     assert "Chains with at most half of the weight found each of these" in weighted
     several = read(render(topic_fit)).text
     assert ("that only some found" in several) is any(kind.others for kind in kinds(topic_fit, 2))
+
+
+m = cv.mechanisms
+COUNTS = np.random.default_rng(2).poisson(np.outer(np.arange(1, 8), [1, 1, 2, 3, 6]))
+PUBLISHED = pd.DataFrame(
+    np.where((COUNTS > 0) & (COUNTS < 10), np.nan, COUNTS), columns=["a", NASTY, "c", "d", "e"]
+)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    data = cv.Reports(PUBLISHED, m.Suppression(10))
+    return cv.PoissonFactorization("dk,vk->dv", {"k": 1}, **QUICK).fit(data), data
+
+
+def section_of(page):
+    """The section on hidden counts, without its image; empty where there is none."""
+    found = re.search(r'<section aria-labelledby="hidden">.*?</section>', page, re.DOTALL)
+    return "" if found is None else re.sub(r'src="data:[^"]*"', "", found[0])
+
+
+@pytest.mark.long
+def test_the_largest_hidden_counts_are_shown_with_intervals(fitted, monkeypatch):
+    fit, data = fitted
+    n = int(PUBLISHED.isna().to_numpy().sum())
+    drawn = []
+    original = sections.hidden_picture
+    monkeypatch.setattr(sections, "hidden_picture", lambda table: drawn.append(table) or original(table))
+    page = render(fit, data)
+    section = section_of(page)
+    assert (
+        f"The release hides {n} counts. The picture shows the 20 with the largest expected values" in section
+    )
+    assert "with 90% intervals" in section
+    assert '<a href="#hidden">' in page
+    table = fit.counts_table(data)
+    (shown,) = drawn
+    assert len(shown) == 20
+    assert shown["mean"].is_monotonic_decreasing
+    assert shown["mean"].min() >= table["mean"].drop(shown.index).max()
+    assert NASTY not in page
+    assert section_of(render(fit)) == ""
+
+
+@pytest.mark.long
+def test_too_many_counts_are_only_counted(fitted, monkeypatch):
+    fit, data = fitted
+    monkeypatch.setattr(sections, "MOST_CELLS", 3)
+    n = int(PUBLISHED.isna().to_numpy().sum())
+    assert sections.hidden_counts(fit, data) == sections.HiddenCounts(n, 0, None)
+    section = section_of(render(fit, data))
+    assert f"The release hides {n} counts, too many for this page." in section
+    assert "<img" not in section
+
+
+@pytest.mark.long
+def test_data_that_hide_no_count_have_no_section(fitted, monkeypatch):
+    fit, _ = fitted
+    rounded = cv.Reports(COUNTS // 5 * 5, m.RandomRounding(5))
+    assert sections.hidden_counts(fit, rounded) is None
+    monkeypatch.setattr(sections, "MOST_CELLS", 3)
+    assert sections.hidden_counts(fit, rounded) is None
+    assert sections.hidden_counts(fit, cv.PrivatizedCounts(COUNTS, 0.3)) is None
+
+
+@pytest.mark.long
+def test_a_fit_without_intervals_shows_medians():
+    data = cv.Reports(PUBLISHED, m.Suppression(10))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        fit = cv.PoissonFactorization("dk,vk->dv", {"k": 1}, method="em", seed=1, progress=False).fit(data)
+    section = section_of(render(fit, data))
+    assert "interval" not in section
+    assert "medians, given" in section
+    assert "Medians of the 20 largest hidden counts" in section
+
+
+LONGER = QUICK | {"draws": 40, "tune": 80}
+
+
+@pytest.fixture(scope="module")
+def bursty():
+    """A release of counts in large bursts, under much noise."""
+    rng = np.random.default_rng(1)
+    counts = rng.negative_binomial(0.05, 0.02, (150, len(WORDS)))
+    return release_of(pd.DataFrame(counts, columns=WORDS), cv.PrivacyLevel("0.3", 1))
+
+
+def fit_of_bursts(release, options=LONGER, **more):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return cv.TopicModel(2, **options, **more).fit(release)
+
+
+@pytest.mark.long
+def test_the_page_of_a_poisson_fit_says_that_it_leaves_counts_out(bursty):
+    fit = fit_of_bursts(bursty, likelihood="poisson")
+    page, found = read(render(fit, bursty)), totals_of(fit, observed(fit, bursty))
+    assert found.falls_short
+    said = f"without a model {found.reported:,.0f} (90% interval {found.lower:,.0f} to {found.upper:,.0f})"
+    assert said in page.text
+    assert f"by this fit {found.fitted:,.0f}" in page.text
+    assert page.text.count('Try likelihood="negative-binomial".') == 1
+    assert "Dispersion of the counts" not in page.text
+
+
+@pytest.mark.long
+def test_the_page_of_a_bursty_fit_shows_its_dispersion(bursty):
+    fit = fit_of_bursts(bursty, dispersion="global")
+    text = read(render(fit, bursty)).text
+    row = fit.dispersions().iloc[0]
+    said = f"The dispersion p is {row['p']:.2f} ({row['lower']:.2f} to {row['upper']:.2f}): the variance of a count is"
+    assert said in text
+    assert "Try likelihood" not in text
+    known = fit_of_bursts(bursty, QUICK, likelihood="negative-binomial", dispersion=0.9)
+    assert (
+        "The dispersion p is 0.90, which was given: the variance of a count is 10 times"
+        in read(render(known)).text
+    )
+
+
+def test_the_burstiest_columns_are_listed_by_name(bursty):
+    fit = fit_of_bursts(bursty, QUICK, likelihood="negative-binomial", dispersion="column")
+    found = bursts_of(fit)
+    table = fit.dispersions().sort_values("p", ascending=False, kind="stable")
+    assert [name for name, _, _ in found.rows] == list(table["word"])[:8]
+    assert found.said.startswith(f"Each word has its own dispersion p, from {table['p'].min():.2f} to")
+    page = render(fit, bursty)
+    assert NASTY not in page
+    assert NASTY in read(page).text
+    assert f"{table['p'].iloc[0]:.2f} ({table['lower'].iloc[0]:.2f} to" in read(page).text
+
+
+def test_a_poisson_fit_has_no_dispersion(bursty):
+    assert bursts_of(fit_of_bursts(bursty, QUICK, likelihood="poisson")) is None
+
+
+def test_a_point_estimate_is_not_said_to_be_given(bursty):
+    said = bursts_of(
+        fit_of_bursts(bursty, {"seed": 1, "threads": 1}, method=cv.EM(max_iter=5), dispersion="global")
+    ).said
+    assert "given" not in said

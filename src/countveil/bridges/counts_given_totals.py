@@ -10,7 +10,7 @@ from countveil.data.labels import axes_of
 from countveil.data.numbering import require_mechanism
 from countveil.data.totals import check_possible, moved_within, overlap_of, read_totals, sums_of
 from countveil.distributions._checks import check_generator
-from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.random import SMALLEST
 from countveil.kernels.report_kernels import CONCAVE, LEAST, MOST
 from countveil.kernels.totals import sweep_others, sweep_pairs
 from countveil.laws.counts.negative_binomial import NegativeBinomialCounts

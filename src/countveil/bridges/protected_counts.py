@@ -17,7 +17,7 @@ from countveil.distributions._checks import (
     check_whole,
 )
 from countveil.kernels.compiled import kernel
-from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.random import SMALLEST
 from countveil.kernels.report_kernels import ReportKernels
 from countveil.kernels.windows import draw_cell, moments_of_cell
 from countveil.laws.counts.negative_binomial import NegativeBinomialCell

@@ -312,7 +312,7 @@ def finish(model: "FactorizationEstimator", output: Path, members: int) -> Resul
 
 def print_parts(model: "FactorizationEstimator", n: int) -> None:
     """The components of a fit with their n strongest members, one table for each kind and axis."""
-    from countveil.fit.merging import merged_in_words
+    from countveil.fit.naming import merged_in_words
     from countveil.fit.weighting import weights_in_words
 
     weights, merged = weights_in_words(model), merged_in_words(model)
@@ -331,7 +331,7 @@ def print_parts(model: "FactorizationEstimator", n: int) -> None:
 
 def print_totals(model: "FactorizationEstimator") -> None:
     """How bursty the counts are, if they are; and their sum by the fit and by the reports, if these were in memory."""
-    from countveil.report.bursts import bursts_of
+    from countveil.report.sections import bursts_of
 
     bursts = bursts_of(model)
     if bursts is not None:

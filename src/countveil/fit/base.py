@@ -29,8 +29,7 @@ from countveil.engines.threads import ThreadEngine, threads_worth
 from countveil.fit import counts_table, dispersions, predicting, results
 from countveil.fit.choosing import CHOSEN, choosing, chosen_likelihood, is_auto, keep_choice, said_of
 from countveil.fit.exporting import Tables, fit_card, makers_of_parts
-from countveil.fit.options import APPROXIMATED, SAMPLED, Options
-from countveil.fit.parameters import check_plain
+from countveil.fit.parameters import APPROXIMATED, SAMPLED, Options, check_plain
 from countveil.fit.parts import Parts, supported_together
 from countveil.fit.predictive_checks import check_against_fit
 from countveil.fit.reading import FitReader

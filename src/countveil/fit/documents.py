@@ -11,7 +11,7 @@ import pandas as pd
 
 from countveil.common.parameters import check_integer
 from countveil.fit.component_tables import Chain, by_support, mixture, tails
-from countveil.fit.merging import summed
+from countveil.fit.naming import summed
 from countveil.fit.parameters import check_interval
 from countveil.fit.reading import as_calibrated
 from countveil.inference.matching import Matched

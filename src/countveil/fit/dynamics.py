@@ -27,7 +27,7 @@ from countveil.fit.forecast_checks import ForecastCheck, compared, fitted_quietl
 from countveil.fit.forecasts import Forecast, check_parameters, middle_of_step, simulated
 from countveil.fit.parameters import check_interval
 from countveil.fit.reading import as_calibrated
-from countveil.fit.seasons import AUTO, SHORTEST, Season, named_seasons, season_of
+from countveil.fit.time_labels import AUTO, SHORTEST, Season, named_seasons, season_of
 from countveil.inference.matching import places, unweighted
 from countveil.inference.methods import METHODS
 from countveil.models.factorization import Factorization, factorization

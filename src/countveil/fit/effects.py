@@ -14,8 +14,7 @@ import pandas as pd
 from countveil.data.covariates import Covariates
 from countveil.data.labels import is_default
 from countveil.fit.component_tables import tails
-from countveil.fit.merging import merged_kept, summed
-from countveil.fit.naming import with_names
+from countveil.fit.naming import merged_kept, summed, with_names
 from countveil.fit.parameters import check_interval
 from countveil.fit.reading import as_calibrated
 from countveil.fit.rows import factor_with_covariates

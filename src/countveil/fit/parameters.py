@@ -1,14 +1,25 @@
-"""Checks of what is passed to a fit: its data, labels, levels and intervals."""
+"""Parameters of fits: the options that models share, each declared once, and checks of what is passed to a fit.
+
+A new option is one entry of ``Options``: it reaches the signature, ``help``, scikit-learn's ``get_params``,
+``set_params`` and ``clone``, the check of its values, and the reference of every model that takes these options.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import KW_ONLY, fields
+from typing import Annotated, Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from sklearn.utils import check_array
 
+from countveil.common.parameters import OneOf, Option, Positive, PositiveOr, Whole, WholeOrAuto, declared
 from countveil.data.matrices import unwrap
+from countveil.fit.starting import Beginning
+from countveil.inference.algorithm import Method
+from countveil.inference.draws import ROUNDS
+from countveil.inference.methods import MethodOrName, check_of_models, in_words
+from countveil.models.priors import LEARNED, USUAL_SHAPE
 
 
 class Level(NamedTuple):
@@ -77,3 +88,66 @@ def check_plain(X: Any, estimator: Any) -> dict[str, Any]:
             input_name="X",
         )
     return {"reports": reports, "mask": mask, "row_labels": rows, "column_labels": columns}
+
+
+WAYS = f"a name, for the method with its defaults, or a method with options, such as ``cv.SVI(passes=2)``: {in_words()}"
+MOVED = {"seed_weight": "in seeds: seeds={'economy': {'tax': 20.0, 'jobs': 20.0}}"}
+SAMPLED, APPROXIMATED = 50, 500  # draws from each chain, and from an approximation
+
+
+@declared
+class Options:
+    """What every model takes."""
+
+    # fmt: off
+    _: KW_ONLY
+    method: Annotated[str | Method, Option(MethodOrName(), WAYS)] = "gibbs"
+    draws: Annotated[int | None, Option(Whole(1, or_none=True),
+        f"draws kept from each chain, or from the approximation. None is {SAMPLED} from each of the chains, and "
+        f'{APPROXIMATED} from an approximation ("em" has one).')] = None
+    tune: Annotated[int, Option(Whole(0), "first sweeps of each chain, which are thrown away (samplers).")] = 200
+    chains: Annotated[int | str, Option(WholeOrAuto(),
+        'chains, each from its own start (samplers), or "auto": '
+        f"{ROUNDS[0]}, and {ROUNDS[1] - ROUNDS[0]} more at a time until averages over them are steady, up to "
+        f"{ROUNDS[-1]}. Many short ones show more of the modes than few long ones.")] = "auto"
+    start: Annotated[str | Mapping[str, Any] | Any, Option(Beginning(),
+        'where fits begin: "spectral" (communities of actors), "least-squares", "em" (ten iterations on from "auto"), '
+        '"auto" (the first for models of communities, the second for others), an earlier fit, also one of fewer '
+        "components, or a mapping from names of the posterior's factors to arrays.")] = "auto"
+    likelihood: Annotated[str | None, Option(OneOf((None, "poisson", "negative-binomial")),
+        'how counts spread around their rates: "poisson", or "negative-binomial" for counts that come in bursts, as '
+        "words and messages do; factors are then about bursts, and ``rate`` about counts. None is the "
+        'latter with method "gibbs" or a ``dispersion``, else "poisson", as for ``PoissonFactorization``.')] = None
+    dispersion: Annotated[str | float | None, Option(None,
+        'which cells share a dispersion p in "negative-binomial": "global" (all of them), those of a "column" or of a '
+        '"row"; or the number p itself, if it is known. None is "column" with "gibbs" for directed networks, '
+        'tensors and topics that are not known, else "global".')] = None
+    prior_shape: Annotated[float | str | None, Option(PositiveOr((LEARNED, None)),
+        'gamma shape of the factors; below 1 favours few components for each entry. "learned" finds one for each '
+        'factor ("gibbs", "augmented-gibbs"). None is "learned" with these methods, '
+        f"{USUAL_SHAPE} with the others.")] = None
+    prior_rate: Annotated[float | None, Option(Positive(or_none=True),
+        "gamma rate of the factors; None learns one per component, and is right when the size of the counts is not "
+        "known beforehand (mathematics, section 11).")] = None
+    alpha: Annotated[float | None, Option(Level(),
+        "noise level of data that come as a plain array; None asks for data that carry their own.")] = None
+    seed: Annotated[int | None, Option(Whole(0, or_none=True, most=10**40 - 1),
+        "whole number of at most 40 digits; the same seed gives the same draws with any number of threads. None takes "
+        "one from the operating system and keeps it in ``seed_``.")] = None
+    threads: Annotated[int | None, Option(Whole(1, or_none=True),
+        "how many cores to use; None takes all that are available, or one where the data are small. Does not change "
+        "the result.")] = None
+    engine: Annotated[str | None, Option(None,
+        'who computes: None or "threads", "dask" (the client made last, else ``threads`` workers in this process), or '
+        'the address of a Dask scheduler. Does not change the result, and is not saved. Not for "svi".')] = None
+    progress: Annotated[bool | None, Option(None,
+        "show a progress bar; None shows it in a terminal or notebook only.")] = None
+    # fmt: on
+
+    def __new__(cls, *given: Any, **named: Any) -> Self:
+        """Says where options of methods go, which are no parameters of models, and what took a parameter's place."""
+        unknown = set(named) - {field.name for field in fields(cls)}
+        check_of_models(unknown, named.get("method"))
+        for name in unknown & MOVED.keys():
+            raise TypeError(f"{name} is now {MOVED[name]}")
+        return super().__new__(cls)

@@ -8,8 +8,16 @@ import pandas as pd
 
 from countveil.common.parameters import check_integer
 from countveil.fit.component_tables import by_support, entries_table, mixture, sizes_table, weights_of_chains
-from countveil.fit.merging import keep_merged, merged_kept, with_another
-from countveil.fit.naming import Names, changed, keep_names, names_kept, with_names
+from countveil.fit.naming import (
+    Names,
+    changed,
+    keep_merged,
+    keep_names,
+    merged_kept,
+    names_kept,
+    with_another,
+    with_names,
+)
 from countveil.fit.parameters import check_interval
 from countveil.fit.reading import NAMED, as_calibrated
 from countveil.inference.matching import matched, numbered

@@ -20,7 +20,7 @@ from countveil.inference.progress import compiling_told
 from countveil.inference.streams import ROWS, Streams
 from countveil.inference.svi import Stream, restore
 from countveil.kernels import gibbs as kernels
-from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.random import SMALLEST
 from countveil.laws.counts.laws import in_block
 from countveil.laws.counts.protocol import in_counts
 from countveil.models.factorization import Factor

@@ -14,8 +14,16 @@ import xarray as xr
 
 from countveil.data.observations import Observations
 from countveil.fit.component_tables import Chain, component_counts, mixture, shares_of
-from countveil.fit.merging import Places, merged_kept, places_of, together, united
-from countveil.fit.naming import Names, names_kept, with_names
+from countveil.fit.naming import (
+    Names,
+    Places,
+    merged_kept,
+    names_kept,
+    places_of,
+    together,
+    united,
+    with_names,
+)
 from countveil.fit.networks import Network, network_of
 from countveil.fit.parameters import check_labels_of_fit
 from countveil.inference import posterior as posteriors

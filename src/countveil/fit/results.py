@@ -11,8 +11,7 @@ import xarray as xr
 from countveil.common import fit_files
 from countveil.common.files import make_room, replacing
 from countveil.fit.choosing import choice_in_words, keep_choice
-from countveil.fit.merging import check_merged_kept
-from countveil.fit.naming import check_names_kept
+from countveil.fit.naming import check_merged_kept, check_names_kept
 from countveil.fit.predicting import mask_of
 from countveil.fit.totals import SETTLED, doubt_of, totals_together
 from countveil.inference import compact, tuning

@@ -15,7 +15,7 @@ from countveil.inference.factors import (
 )
 from countveil.inference.plan import Plan
 from countveil.kernels import variational as kernels
-from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.random import SMALLEST
 from countveil.kernels.tiles import is_dense
 from countveil.laws.counts.laws import in_block
 from countveil.models.factorization import Factorization

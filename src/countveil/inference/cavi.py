@@ -29,7 +29,7 @@ from countveil.inference.optimising import Optimiser
 from countveil.inference.plan import Plan
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
-from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.random import SMALLEST
 from countveil.laws.counts.protocol import Parameters
 from countveil.models.factorization import Factorization
 

@@ -25,7 +25,7 @@ from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.factors import offset_scales
 from countveil.inference.plan import Plan
 from countveil.inference.scoring import Factors
-from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.random import SMALLEST
 from countveil.kernels.rates import stored_rates
 from countveil.kernels.scoring import add_seen_scores
 from countveil.kernels.tallies import expect_tally

@@ -31,7 +31,7 @@ from countveil.inference.scoring import report_scores, total_rate
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
 from countveil.kernels.entries import MASKED
-from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.random import SMALLEST
 from countveil.laws.counts.laws import law_of
 from countveil.laws.counts.protocol import Parameters, in_counts
 from countveil.models.factorization import Factorization

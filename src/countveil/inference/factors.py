@@ -16,8 +16,8 @@ from countveil.inference.streams import COLUMNS, HYPERS, Streams
 from countveil.kernels import exposures as kernels
 from countveil.kernels.contraction import split_counts
 from countveil.kernels.entries import Entries as StoredEntries
-from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import varies_by_column
+from countveil.kernels.random import SMALLEST
 from countveil.kernels.shared import ColumnBaselines, RowBaselines, update_actors
 from countveil.kernels.tiles import is_dense
 from countveil.laws.counts.laws import exposed, in_block

@@ -7,8 +7,8 @@ import numpy as np
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.tokens import Tokens
-from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import varies_by_column
+from countveil.kernels.random import SMALLEST
 from countveil.kernels.scoring import log_likelihood_rows, score_cells
 from countveil.kernels.tiles import add_unstored_to_rows, is_dense
 from countveil.laws.counts.laws import counts_of, in_block

@@ -40,7 +40,7 @@ from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.starts.alternating import project as least_squares_given
 from countveil.inference.streams import START, Streams
 from countveil.kernels import variational as kernels
-from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.random import SMALLEST
 from countveil.laws.counts.laws import law_of
 from countveil.models.factorization import Factorization
 

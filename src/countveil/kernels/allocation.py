@@ -4,7 +4,7 @@ Batches of a row's entries are allocated by ``topics``, which computes only the 
 """
 
 from countveil.kernels.compiled import subroutine
-from countveil.kernels.generator import binomial
+from countveil.kernels.random import binomial
 
 LANES = 8
 TOKENS_ONE_BY_ONE = 24

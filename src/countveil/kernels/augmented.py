@@ -12,7 +12,7 @@ from countveil.kernels.allocation import LANES, allocate, multiply
 from countveil.kernels.bessel import sample_bessel
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import MASKED, level_at
-from countveil.kernels.generator import binomial, standard_exponential, standard_gamma
+from countveil.kernels.random import binomial, standard_exponential, standard_gamma
 
 TRIALS_ONE_BY_ONE = 12
 

@@ -12,7 +12,7 @@ otherwise by rejection from a normal with an exponential right tail, nearly alwa
 import math
 
 from countveil.kernels.compiled import subroutine
-from countveil.kernels.generator import standard_exponential, standard_normal
+from countveil.kernels.random import standard_exponential, standard_normal
 
 INVERT_BELOW = 8.0
 SERIES_TOLERANCE = 1e-17

@@ -12,9 +12,8 @@ import math
 import numpy as np
 
 from countveil.kernels.compiled import kernel
-from countveil.kernels.gamma import SMALLEST, sample_gamma
-from countveil.kernels.generator import binomial, standard_exponential, standard_normal
 from countveil.kernels.negative_binomial import draw_bursts
+from countveil.kernels.random import SMALLEST, binomial, sample_gamma, standard_exponential, standard_normal
 
 LEAST_STEP, MOST_STEP = 0.03, 3.0  # of a season's logarithm, whatever the state
 

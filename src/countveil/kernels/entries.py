@@ -1,4 +1,4 @@
-"""The stored entries of a block of rows, as all loops take them.
+"""The stored entries of a block of rows, as all loops take them, and space for a batch of them.
 
 A stored entry is a cell that differs from its row's baseline: a positive report, or a cell with an exposure of its own
 (masked, or with a noise level of its own). Every other cell has a report that is not positive, and exposure
@@ -11,6 +11,29 @@ from typing import NamedTuple
 import numpy as np
 
 from countveil.kernels.compiled import subroutine
+
+BATCH = 128
+
+
+@subroutine
+def new_batch():
+    """Space for BATCH entries: (column_i, report_i, rate_i, level_i, count_i, inner space)."""
+    columns, counts = np.empty(BATCH, dtype=np.uint32), np.empty(BATCH, dtype=np.int64)
+    reports, rates, levels = np.empty(BATCH), np.empty(BATCH), np.empty(BATCH)
+    lower, upper, left = np.empty(BATCH), np.empty(BATCH), np.empty(BATCH)
+    term, total, passed = np.empty(BATCH), np.empty(BATCH), np.empty(BATCH)
+    return columns, reports, rates, levels, counts, (lower, upper, left, term, total, passed)
+
+
+@subroutine
+def new_expectations():
+    """Space for BATCH entries: (column_i, report_i, rate_i, level_i, ratio_i, inner space)."""
+    columns = np.empty(BATCH, dtype=np.uint32)
+    reports, rates, levels, ratios = np.empty(BATCH), np.empty(BATCH), np.empty(BATCH), np.empty(BATCH)
+    lower, upper = np.empty(BATCH), np.empty(BATCH)
+    term, total, moment = np.empty(BATCH), np.empty(BATCH), np.empty(BATCH)
+    return columns, reports, rates, levels, ratios, (lower, upper, term, total, moment)
+
 
 MASKED = -1
 

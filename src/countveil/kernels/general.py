@@ -12,7 +12,6 @@ import math
 from typing import Any, NamedTuple
 
 from countveil.kernels.compiled import subroutine
-from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.law import (
     baseline,
     by_class,
@@ -28,6 +27,7 @@ from countveil.kernels.law import (
     unseen_exposure,
     unseen_score,
 )
+from countveil.kernels.random import SMALLEST
 
 NEGLIGIBLE = -42.0  # the sum ends at weights whose log, less that of the largest, is below this
 

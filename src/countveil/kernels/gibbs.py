@@ -5,13 +5,12 @@ Suffixes are shapes: d rows of the block, v columns, k components, e stored entr
 
 import numpy as np
 
-from countveil.kernels.batches import BATCH, new_batch
 from countveil.kernels.compiled import kernel, subroutine
-from countveil.kernels.gamma import sample_gamma
+from countveil.kernels.entries import BATCH, new_batch
 from countveil.kernels.law import draw_counts
+from countveil.kernels.random import new_source, sample_gamma
 from countveil.kernels.tiles import add_column_exposures, add_row_exposures, rows_of_rates
 from countveil.kernels.topics import give_to_topics, new_order, new_tokens, order_topics
-from countveil.kernels.uniforms import new_source
 
 NONE = np.empty((0, 0))
 

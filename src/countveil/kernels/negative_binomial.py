@@ -8,12 +8,10 @@ import math
 
 import numpy as np
 
-from countveil.kernels.batches import BATCH
 from countveil.kernels.compiled import subroutine
-from countveil.kernels.gamma import digamma
-from countveil.kernels.generator import binomial
+from countveil.kernels.entries import BATCH
 from countveil.kernels.poisson import HALF_LOG_TWO_PI, poisson_deviance, stirling_error
-from countveil.kernels.uniforms import fill_uniforms
+from countveil.kernels.random import binomial, digamma, fill_uniforms
 
 FEW = 16
 SEVERAL = 16

@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from countveil.kernels.batches import BATCH, new_expectations
 from countveil.kernels.compiled import kernel, subroutine
-from countveil.kernels.entries import MASKED
-from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.entries import BATCH, MASKED, new_expectations
 from countveil.kernels.gibbs import NONE, fill_rates, inner
 from countveil.kernels.law import (
     baseline,
@@ -17,6 +15,7 @@ from countveil.kernels.law import (
     unseen_exposure,
     unseen_score,
 )
+from countveil.kernels.random import SMALLEST
 from countveil.kernels.tiles import rows_of_rates
 
 NO_SLOPES = np.empty(0)

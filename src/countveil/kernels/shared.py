@@ -11,9 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from countveil.kernels.compiled import kernel, subroutine
-from countveil.kernels.gamma import SMALLEST, sample_gamma
-from countveil.kernels.generator import standard_gamma
 from countveil.kernels.law import by_class, provides
+from countveil.kernels.random import SMALLEST, sample_gamma, standard_gamma
 
 
 class RowBaselines(NamedTuple):

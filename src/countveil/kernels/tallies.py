@@ -4,10 +4,10 @@ import numpy as np
 
 from countveil.kernels.compiled import kernel
 from countveil.kernels.entries import level_at
-from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import add_to_tally
 from countveil.kernels.gibbs import inner
 from countveil.kernels.law import expect_both, law_at
+from countveil.kernels.random import SMALLEST
 
 
 @kernel

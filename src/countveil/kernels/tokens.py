@@ -24,15 +24,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from countveil.kernels.batches import BATCH, new_batch
 from countveil.kernels.compiled import kernel, subroutine
-from countveil.kernels.entries import MASKED
+from countveil.kernels.entries import BATCH, MASKED, new_batch
 from countveil.kernels.general import add_to_tally, likelihood_at
 from countveil.kernels.gibbs import inner
 from countveil.kernels.law import by_class, draw_counts
+from countveil.kernels.random import fill_uniforms, new_source
 from countveil.kernels.topics import give_to_topics, new_order, order_topics
 from countveil.kernels.topics import new_tokens as new_topic_tokens
-from countveil.kernels.uniforms import fill_uniforms, new_source
 from countveil.kernels.windows import mean_count
 
 LARGEST_REPORT = 2**31 - 2

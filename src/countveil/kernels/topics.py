@@ -6,10 +6,9 @@ uniform part of the rate after a few topics, and the other products are never co
 
 import numpy as np
 
-from countveil.kernels.batches import BATCH
 from countveil.kernels.compiled import subroutine
-from countveil.kernels.generator import binomial
-from countveil.kernels.uniforms import fill_uniforms
+from countveil.kernels.entries import BATCH
+from countveil.kernels.random import binomial, fill_uniforms
 
 FEW = 4
 SEVERAL = 128

@@ -36,9 +36,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from countveil.kernels.compiled import kernel, subroutine
-from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import likelihood_at, log_kernel
 from countveil.kernels.gibbs import inner
+from countveil.kernels.random import SMALLEST
 from countveil.kernels.report_kernels import (
     FIRST,
     FLAT,

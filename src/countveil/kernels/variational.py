@@ -9,12 +9,11 @@ import math
 
 import numpy as np
 
-from countveil.kernels.batches import BATCH, new_expectations
 from countveil.kernels.compiled import kernel, subroutine
-from countveil.kernels.entries import level_at
-from countveil.kernels.gamma import SMALLEST, digamma
+from countveil.kernels.entries import BATCH, level_at, new_expectations
 from countveil.kernels.gibbs import inner
 from countveil.kernels.law import baseline, expect_counts, expected_ratio, law_at, unseen_constant
+from countveil.kernels.random import SMALLEST, digamma
 from countveil.kernels.tiles import (
     COLUMNS_PER_TILE,
     add_column_exposures,

@@ -1,9 +1,9 @@
 """A law by windows of counts, as loops ask for it (``law``): entry by entry, in ``windows`` around the mode."""
 
 from countveil.kernels import general, law
-from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import add_to_tally, draw_parts, likelihood_at
 from countveil.kernels.law import provides
+from countveil.kernels.random import SMALLEST
 from countveil.kernels.report_kernels import (
     CONSTANT,
     FIRST,

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from countveil.kernels.compiled import subroutine
-from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.general import (
     expected_parts,
     log_kernel,
@@ -26,6 +25,7 @@ from countveil.kernels.general import (
     parts_exposure,
 )
 from countveil.kernels.law import by_class, by_default
+from countveil.kernels.random import SMALLEST
 
 NEGLIGIBLE = 1e-18  # weights below this, over the largest, are left out of draws
 TINY = 1e-28  # and of sums, since an expectation may be as small as the rate

@@ -13,7 +13,7 @@ from countveil.data.mechanism_checks import MechanismState
 from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.choosing import CHOSEN, choice_in_words, own_choice, size_of
-from countveil.fit.merging import merged_in_words
+from countveil.fit.naming import merged_in_words
 from countveil.fit.totals import totals_of
 from countveil.fit.weighting import weights_in_words
 from countveil.inference.chains import Sampler
@@ -24,11 +24,11 @@ from countveil.privacy import PrivacyLevel, Release
 from countveil.privacy._text import plain
 from countveil.report import check as checks
 from countveil.report import protected_check as protected_checks
-from countveil.report.bursts import bursts_of
 from countveil.report.loading import observed, stating
 from countveil.report.page import diagnostic_rows, noise_table, parameters
 from countveil.report.priors import priors_of
 from countveil.report.promise import Releases, promise_of
+from countveil.report.sections import bursts_of
 
 MARKUP = str.maketrans({each: f"\\{each}" for each in "\\`*[]<|"})
 GUIDE = "reports.md in the documentation"

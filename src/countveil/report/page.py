@@ -19,7 +19,7 @@ from countveil.common.parameters import check_integer
 from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.forecasts import Forecast
-from countveil.fit.merging import merged_in_words
+from countveil.fit.naming import merged_in_words
 from countveil.fit.totals import totals_of
 from countveil.fit.weighting import weights_in_words
 from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, R_HAT_GOOD, Diagnostics, Share, State
@@ -29,14 +29,22 @@ from countveil.privacy import Release
 from countveil.privacy._text import plain
 from countveil.report import check as checks
 from countveil.report import protected_check as protected_checks
-from countveil.report.bursts import bursts_of
 from countveil.report.dynamics import dynamics_of
-from countveil.report.hidden import hidden_counts
 from countveil.report.loading import both_forms, observed, stating
 from countveil.report.naive import compare, naive_fit
 from countveil.report.pictures import check_picture, network_pictures, over_time_picture, trace_picture
 from countveil.report.promise import promise_of
-from countveil.report.sections import Kind, block_table, contrast_rows, effect_rows, kinds, number, percent
+from countveil.report.sections import (
+    Kind,
+    block_table,
+    bursts_of,
+    contrast_rows,
+    effect_rows,
+    hidden_counts,
+    kinds,
+    number,
+    percent,
+)
 from countveil.report.tuning import listings
 
 LONGEST_VALUE = 400  # characters of a parameter that a page shows

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate, special, stats
 
-from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.random import SMALLEST
 from countveil.models.priors import Conditional, RegressionPrior, learned_shape, prior_of, regression
 from countveil.models.priors.regression import expected_shares
 from tests.joint import FALSE_ALARM, matrix_model

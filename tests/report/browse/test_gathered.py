@@ -1,12 +1,26 @@
+from itertools import permutations
 from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.spatial.distance import cdist, jensenshannon
 
 import countveil as cv
+from countveil.fit.topics import TOPICS
 from countveil.privacy._text import cell, plain
-from countveil.report.browse.gathered import gathered
+from countveil.report.browse.gathered import (
+    BESIDE,
+    check_comparable,
+    compared,
+    distances,
+    gathered,
+    mapped,
+    needed,
+    on_a_plane,
+    pairs_of,
+)
+from countveil.report.browse.listings import Along, Kind
 from countveil.report.sections import why_more
 from tests.report.browse.conftest import FORMULA, PEOPLE
 from tests.report.conftest import QUICK
@@ -146,3 +160,99 @@ def test_names_effects_and_shares_over_time_are_shown():
 def test_components_without_covariates_or_dates_have_nothing_beside_their_members(fit):
     (found,) = gathered([fit], ["a"], 3, "hidden")["fits"]
     assert all(each["beside"] == [] for each in found["kinds"][0]["components"])
+
+
+def along(mean):
+    return Along("word", [f"w{v}" for v in range(mean.shape[1])], False, mean[:, :, None])
+
+
+def test_distances_are_those_of_jensen_and_shannon():
+    mean = np.random.default_rng(1).dirichlet(np.full(6, 0.3), 5)
+    mean[0, 0], mean[1] = 0.0, np.eye(6)[2]
+    other = np.random.default_rng(2).dirichlet(np.full(3, 0.3), 5)
+    wanted = [
+        cdist(p, p, lambda one, two: jensenshannon(one, two, base=2))
+        for p in (mean / mean.sum(1, keepdims=True), other)
+    ]
+    np.testing.assert_allclose(distances([along(mean)]), wanted[0], atol=1e-7)
+    np.testing.assert_allclose(distances([along(mean), along(other)]), np.mean(wanted, axis=0), atol=1e-7)
+
+
+def test_places_on_a_plane_keep_distances_that_a_plane_can_keep():
+    points = np.random.default_rng(3).normal(size=(6, 2)) * [3.0, 1.0]
+    found, share = on_a_plane(cdist(points, points))
+    np.testing.assert_allclose(cdist(found, found), cdist(points, points), atol=1e-9)
+    assert share == pytest.approx(1.0)
+    solid = np.random.default_rng(4).normal(size=(30, 3)) * [3.0, 2.0, 1.0]
+    spread = np.linalg.eigvalsh(np.cov(solid.T))
+    assert on_a_plane(cdist(solid, solid))[1] == pytest.approx(spread[1:].sum() / spread.sum())
+
+
+def test_components_that_share_members_are_nearest():
+    mean = np.array([[0.5, 0.5, 0, 0], [0, 0, 0.6, 0.4], [0.4, 0.6, 0, 0], [0, 0, 0.5, 0.5]])
+    found = mapped([along(mean)])
+    assert [nearest[0] for nearest in found["nearest"]] == [2, 3, 0, 1]
+    assert all(k not in nearest for k, nearest in enumerate(found["nearest"]))
+    places = np.array(found["places"])
+    assert places.min() == 0.0
+    assert places.max() == 1.0
+    assert np.linalg.norm(places[0] - places[2]) < 0.3 < np.linalg.norm(places[0] - places[1])
+
+
+def test_two_components_have_no_map():
+    assert mapped([along(np.eye(2))]) is None
+    assert mapped([]) is None
+    same = mapped([along(np.full((3, 2), 0.5))])
+    assert same["places"] == [[0.0, 0.0]] * 3
+
+
+def kind(mean, names, part=TOPICS):
+    axes = part.axes
+    return Kind(part, pd.DataFrame(), [Along(axis, list(names), False, mean[:, :, None]) for axis in axes])
+
+
+def test_pairs_are_those_whose_overlaps_are_largest_together():
+    rng = np.random.default_rng(4)
+    one, other = rng.dirichlet(np.full(6, 0.4), 4), rng.dirichlet(np.full(5, 0.4), 3)
+    first, second = "abcdef", "fxbda"
+    shares = np.zeros((4, 3))
+    for i in range(4):
+        for j in range(3):
+            mine, its = dict(zip(first, one[i], strict=True)), dict(zip(second, other[j], strict=True))
+            shares[i, j] = sum(min(mine.get(w, 0.0), its.get(w, 0.0)) for w in {*first, *second})
+    best = max(permutations(range(4), 3), key=lambda rows: sum(shares[i, j] for j, i in enumerate(rows)))
+    found = pairs_of(kind(one, first), kind(other, second))
+    assert {(i, j) for i, j, _ in found} == {(i, j) for j, i in enumerate(best)}
+    for i, j, share in found:
+        assert share == pytest.approx(shares[i, j])
+
+
+def test_the_same_fit_in_another_order_is_found_again():
+    rng = np.random.default_rng(6)
+    mean, order, words = rng.dirichlet(np.full(30, 0.2), 5), rng.permutation(5), rng.permutation(30)
+    one = kind(mean, range(30))
+    other = kind(mean[order][:, words], words.tolist())
+    (pairs,), ours, _ = compared([one], [other])
+    assert [(i, order[j], share, alike) for i, j, share, alike in pairs] == [
+        (k, k, 1.0, True) for k in range(5)
+    ]
+    assert ours[0][0].sum(axis=1).tolist() == [BESIDE] * 5
+
+
+def test_what_a_counterpart_lists_is_needed_of_both():
+    mean = np.random.default_rng(7).dirichlet(np.ones(20), 2)
+    one, other = kind(mean, range(20)), kind(mean[::-1], range(5, 25))
+    (keep,) = needed(one, other, [(0, 1)])
+    assert not keep[1].any()
+    first = [5 + v for v in np.argsort(-mean[0])[:BESIDE]]
+    assert np.flatnonzero(keep[0]).tolist() == sorted(v for v in first if v < 20)
+
+
+def test_fits_that_have_nothing_in_common_are_refused():
+    mean = np.full((2, 2), 0.5)
+    with pytest.raises(ValueError, match="some of the same labels along word, got none"):
+        check_comparable([kind(mean, "ab")], [kind(mean, "cd")])
+    with pytest.raises(ValueError, match=r"components of the same kinds .*, got story beside topic"):
+        check_comparable([kind(mean, "ab")], [kind(mean, "ab", TOPICS._replace(one="story"))])
+    with pytest.raises(ValueError, match="got none beside none"):
+        check_comparable([], [])

@@ -11,9 +11,9 @@ import numpy as np
 
 from countveil.kernels import general
 from countveil.kernels.compiled import kernel, subroutine
-from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.gibbs import inner
 from countveil.kernels.law import by_class, law_at, provides, report_score, unseen_score
+from countveil.kernels.random import SMALLEST
 from countveil.kernels.windows import WindowLaw, draw_cell
 from countveil.laws.counts.laws import general_law, law_of
 from countveil.laws.counts.protocol import Likelihood, Parameters

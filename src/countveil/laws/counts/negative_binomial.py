@@ -16,7 +16,6 @@ from scipy.special import betainc, betaln, expit, logit
 
 from countveil.kernels import general, tokens, windows
 from countveil.kernels.compiled import elementwise, subroutine
-from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.hyperparameters import dispersion_given_bursts
 from countveil.kernels.law import provides
 from countveil.kernels.negative_binomial import (
@@ -24,6 +23,7 @@ from countveil.kernels.negative_binomial import (
     expected_bursts,
     negative_binomial_logpmf,
 )
+from countveil.kernels.random import SMALLEST
 from countveil.laws.counts.protocol import Parameters, Unseen
 from countveil.laws.counts.slices import draw_on_slices, greatest_within
 

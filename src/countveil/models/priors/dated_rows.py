@@ -8,7 +8,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from countveil.kernels.dynamics import seat
-from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.random import SMALLEST
 from countveil.laws.counts.slices import draw_on_slices
 from countveil.models.priors import gamma_chain
 from countveil.models.priors.gamma_chain import RANGE, WIDTH, GammaChainPrior

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import gammaln
 
-from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.random import SMALLEST
 from countveil.laws.counts.slices import draw_on_slices
 from countveil.models.priors.prior import (
     BOUNDS,

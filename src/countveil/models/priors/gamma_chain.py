@@ -7,7 +7,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from countveil.kernels.dynamics import move_seasons, pass_backwards, pass_forwards, seat
-from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.random import SMALLEST
 from countveil.laws.counts.slices import draw_on_slices
 from countveil.models.priors.prior import Conditional, Grid, Prior, Reported, Scale, check_values
 

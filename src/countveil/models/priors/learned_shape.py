@@ -6,8 +6,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.hyperparameters import shape_given_counts, shape_given_entries
+from countveil.kernels.random import SMALLEST
 from countveil.laws.counts.slices import draw_on_slices
 from countveil.models.priors.prior import (
     BOUNDS,

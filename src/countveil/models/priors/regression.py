@@ -8,8 +8,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from scipy.special import digamma, gammaln, zeta
 
-from countveil.kernels.gamma import SMALLEST
-from countveil.kernels.shapes import look_at_shapes
+from countveil.kernels.hyperparameters import look_at_shapes
+from countveil.kernels.random import SMALLEST
 from countveil.laws.counts.slices import draw_on_slices
 from countveil.models.priors.learned_shape import WIDTH
 from countveil.models.priors.prior import (

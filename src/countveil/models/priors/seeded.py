@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import gammaln
 
-from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.random import SMALLEST
 from countveil.models.priors.gamma import GammaPrior
 from countveil.models.priors.learned_shape import GivenCounts, GivenEntries, LearnedShapePrior
 from countveil.models.priors.prior import Conditional, Grid, Prior, Reported, Scale, ranged

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from countveil.kernels.batches import BATCH, new_batch
-from countveil.kernels.uniforms import new_source
+from countveil.kernels.entries import BATCH, new_batch
+from countveil.kernels.random import new_source
 from countveil.laws.noise.two_sided_geometric import draws as kernels
 from tests import reference
 from tests.joint import FALSE_ALARM, LAW

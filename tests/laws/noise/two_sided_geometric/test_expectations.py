@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from countveil.kernels.batches import BATCH, new_expectations
+from countveil.kernels.entries import BATCH, new_expectations
 from countveil.kernels.poisson import poisson_logpmf
 from countveil.laws.noise.two_sided_geometric import expectations as kernels
 from countveil.laws.noise.two_sided_geometric import poisson as laws

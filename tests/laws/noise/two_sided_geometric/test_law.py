@@ -9,8 +9,8 @@ from numba import njit
 
 from countveil.kernels import general
 from countveil.kernels import law as stubs
-from countveil.kernels.batches import new_batch, new_expectations
-from countveil.kernels.uniforms import new_source
+from countveil.kernels.entries import new_batch, new_expectations
+from countveil.kernels.random import new_source
 from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricKernel, TwoSidedGeometricPoisson
 from tests import reference
 from tests.joint import FALSE_ALARM

@@ -9,7 +9,7 @@ large reports or very large rates) are drawn one by one. Suffix i is the entry i
 import numpy as np
 
 from countveil.kernels.compiled import subroutine
-from countveil.kernels.uniforms import fill_uniforms
+from countveil.kernels.random import fill_uniforms
 from countveil.laws.noise.two_sided_geometric.poisson import sample_count_given_positive
 
 MOST = 12

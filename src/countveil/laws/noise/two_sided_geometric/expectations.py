@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from countveil.kernels.compiled import subroutine
-from countveil.kernels.gamma import SMALLEST
 from countveil.kernels.poisson import poisson_logpmf
+from countveil.kernels.random import SMALLEST
 from countveil.laws.noise.two_sided_geometric.formulas import log_normaliser
 from countveil.laws.noise.two_sided_geometric.poisson import expected_count_ratio, weight_sums
 

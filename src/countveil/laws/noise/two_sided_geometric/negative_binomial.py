@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from countveil.kernels import law
-from countveil.kernels.batches import BATCH
 from countveil.kernels.compiled import subroutine
-from countveil.kernels.gamma import SMALLEST
+from countveil.kernels.entries import BATCH
 from countveil.kernels.general import add_to_tally, baseline_of, likelihood_at, parts_exposure
 from countveil.kernels.law import provides
 from countveil.kernels.negative_binomial import (
@@ -23,6 +22,7 @@ from countveil.kernels.negative_binomial import (
     log_rising,
     negative_binomial_logpmf,
 )
+from countveil.kernels.random import SMALLEST
 from countveil.laws.noise.two_sided_geometric.formulas import log_normaliser
 from countveil.laws.noise.two_sided_geometric.negative_binomial_draws import draw_few
 from countveil.laws.noise.two_sided_geometric.negative_binomial_sums import expectations

@@ -8,7 +8,7 @@ geometric tail. Suffix i is the entry in its batch, j a count.
 import numpy as np
 
 from countveil.kernels.compiled import subroutine
-from countveil.kernels.uniforms import fill_uniforms
+from countveil.kernels.random import fill_uniforms
 from countveil.laws.noise.two_sided_geometric.draws import LARGEST_LOWER, MOST, count_passed, restart
 
 LARGEST_RATIO = 0.75  # of the tail

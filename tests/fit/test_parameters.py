@@ -7,7 +7,7 @@ import pytest
 
 import countveil as cv
 from countveil.common.parameters import declaration, described_options
-from countveil.fit.options import Options
+from countveil.fit.parameters import Options
 
 MODELS = [cv.TopicModel, cv.TensorModel, cv.BlockModel, cv.DynamicModel, cv.PoissonFactorization]
 

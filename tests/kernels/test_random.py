@@ -1,10 +1,63 @@
-"""The uniforms against whole-number arithmetic and the published first words of both generators."""
+"""Random numbers for compiled loops have their laws, and bulk uniforms are reproducible."""
 
 import numpy as np
-from scipy import stats
+import pytest
+from scipy import special, stats
 
-from countveil.kernels import uniforms as kernels
+from countveil.kernels import random as kernels
 from tests.joint import FALSE_ALARM
+
+CASES = [
+    ("binomial", (7, 0.3)),
+    ("binomial", (500, 0.4)),
+    ("standard_gamma", (0.4,)),
+    ("standard_gamma", (3.0,)),
+    ("standard_exponential", ()),
+    ("standard_normal", ()),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments"), CASES)
+def test_draws_are_those_of_numpy(name, arguments):
+    ours, theirs = np.random.default_rng(1), np.random.default_rng(1)
+    drawn = [getattr(kernels, name)(*arguments, ours) for _ in range(200)]
+    assert drawn == [getattr(theirs, name)(*arguments) for _ in range(200)]
+    assert len(set(drawn)) > 3
+
+
+DRAWS = 20_000
+
+
+def draws_of(shape, rate):
+    rng = np.random.default_rng(3)
+    return np.array([kernels.sample_gamma(shape, rate, rng) for _ in range(DRAWS)])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("shape", "rate"), [(0.3, 2.0), (1.0, 0.5), (40.0, 7.0)])
+def test_draws_are_gamma(shape, rate):
+    draws = draws_of(shape, rate)
+    assert stats.kstest(draws, stats.gamma(shape, scale=1.0 / rate).cdf).pvalue > FALSE_ALARM / 3
+    assert stats.kstest(draws, stats.gamma(shape, scale=1.1 / rate).cdf).pvalue < FALSE_ALARM / 3
+
+
+def test_draws_never_vanish():
+    draws = draws_of(1e-4, 1.0)
+    assert draws.min() == kernels.SMALLEST
+    assert kernels.SMALLEST**2 > 0.0
+
+
+def test_digamma_is_scipys():
+    x = np.concatenate([np.geomspace(1e-6, 1e8, 200), np.linspace(0.5, 12.0, 50)])
+    found = np.array([kernels.digamma(value) for value in x])
+    np.testing.assert_allclose(found, special.digamma(x), rtol=1e-12, atol=1e-13)
+
+
+def test_trigamma_is_scipys():
+    x = np.concatenate([np.geomspace(1e-6, 1e8, 200), np.linspace(0.5, 12.0, 50)])
+    found = np.array([kernels.trigamma(value) for value in x])
+    np.testing.assert_allclose(found, special.polygamma(1, x), rtol=1e-12, atol=0.0)
+
 
 BITS = 2**64
 
