@@ -29,7 +29,7 @@ def test_a_run_that_was_stopped_goes_on_where_its_file_ends(tmp_path, monkeypatc
         assert n_processes == 2
         for name, seed in left:
             asked.append((name, seed))
-            yield [name, seed, 0.9, 0.5, 0.5, 1.0, 1.0 + seed, 2.0]
+            yield [name, seed, 0.9, 0.8, 0.5, 0.5, 1.0, 1.0 + seed, 2.0]
             assert pd.read_csv(path).iloc[-1]["seed"] == seed
 
     monkeypatch.setattr(dispersion, "measured", measured)
@@ -40,6 +40,7 @@ def test_a_run_that_was_stopped_goes_on_where_its_file_ends(tmp_path, monkeypatc
     assert capsys.readouterr().out.splitlines()[-1].split() == [
         "exact",
         "0.9",
+        "0.8",
         "0.5",
         "0.5",
         "1.0",
