@@ -84,7 +84,7 @@ def test_it_goes_on_from_a_checkpoint(here):
     told, rest = run(*asked, "--resume").stdout.split("\n", 1)
     assert told == "There is no checkpoint c.npz yet: starting from the beginning."
     assert rest.splitlines()[-1] == first.splitlines()[-1]
-    assert "c.npz exists" in fails(*asked)
+    assert "got c.npz, which exists" in fails(*asked)
 
 
 def test_a_release_that_is_not_there_is_named(here):

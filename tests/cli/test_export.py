@@ -20,6 +20,6 @@ def test_every_table_is_written_and_nothing_is_replaced_unasked(tmp_path, monkey
     for name, table in fit.tables.items():
         assert f"Wrote tables/{name}.csv." in said
         assert len(pd.read_csv(tmp_path / "tables" / f"{name}.csv")) == len(table)
-    assert "choose another folder, or force to replace" in fails("export", "f.nc", "tables")
+    assert "choose another folder, or force=True (--force) to replace" in fails("export", "f.nc", "tables")
     run("export", "f.nc", "tables", "--force")
     assert "must be a directory for the tables" in fails("export", "f.nc", "f.nc")

@@ -160,7 +160,7 @@ def test_a_fit_that_fails_keeps_the_number_that_it_had(data, tmp_path):
     fit.set_params(n_topics="auto")
     assert "chosen" not in fit.diagnostics().verdict  # another fit will be
     (tmp_path / "c.npz").write_text("precious")
-    with pytest.raises(FileExistsError, match="resume from it"):
+    with pytest.raises(FileExistsError, match="which exists: give resume=True"):
         fit.fit(data, checkpoint=tmp_path / "c.npz")
     with pytest.raises(TypeError):
         fit.fit(np.ones((4, 4)))

@@ -371,7 +371,7 @@ def test_a_season_is_found_and_keeps_its_place_across_gaps(seasonal, tmp_path):
     assert (again.season, again.season_) == ("auto", 12)
     pd.testing.assert_frame_equal(again.seasons(), table)
     np.testing.assert_array_equal(again.forecast(12).counts, ahead.counts)
-    with pytest.raises(ValueError, match="prior of activity that its parameters give, with season=6, got 12"):
+    with pytest.raises(ValueError, match="prior of activity that its parameters give, with season 6, got 12"):
         check_file(again.set_params(season=6), again.posterior_)
 
 

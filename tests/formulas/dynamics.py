@@ -12,6 +12,7 @@ from countveil.kernels.dynamics import move_seasons, pass_forwards
 from countveil.models.priors import DatedRowsPrior, DirichletPrior, gamma_chain
 from countveil.models.priors.dated_rows import OVER_TIME, Dated, log_mass_of_rows, packed
 from countveil.models.priors.gamma_chain import Unscaled
+from countveil.models.priors.prior import Conditional
 from tests.dynamics import draw_chain
 from tests.formulas.brute import formula, same
 
@@ -126,8 +127,10 @@ def distributions_given_whole_counts():
     r"""\phi_k \mid n \sim \mathrm{Dirichlet}(a + n_{1k}, \ldots, a + n_{Vk})"""
     rng, count = np.random.default_rng(3), np.array([[3.0], [0.0], [7.0]])
     factor = type("Shape", (), {"shape": (3, 1), "component_shape": (1, 1)})
-    given = factor, np.array([0.5]), 1.0, np.full((3, 1), 1 / 3), count, np.full((3, 1), 2.0)
-    draws = np.array([DirichletPrior(0.5).draw(*given, rng)[:, 0] for _ in range(800)])
+    given = Conditional(1.0, np.full((3, 1), 1 / 3), count, np.full((3, 1), 2.0))
+    draws = np.array(
+        [DirichletPrior(0.5).draw(factor, np.array([0.5]), given, rng)[0][:, 0] for _ in range(800)]
+    )
     for v in range(3):
         law = stats.beta(0.5 + count[v, 0], 1.5 + 10.0 - 0.5 - count[v, 0])
         assert stats.kstest(draws[:, v], law.cdf).pvalue > 1e-4

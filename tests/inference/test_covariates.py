@@ -159,13 +159,13 @@ def without_half_of_the_size(self, scale, value):
     return SEEN(self, scale, 0.5 * value)
 
 
-RIGHT, SEEN = RegressionPrior.told, RegressionPrior.seen
+RIGHT, SEEN = RegressionPrior.given_counts, RegressionPrior.given_entries
 
 
 @pytest.mark.parametrize("wrong", [without_exposures, with_counts_of_other_rows])
 def test_the_joint_law_shows_a_wrong_step(wrong, monkeypatch):
     moderate_shapes(monkeypatch)
-    monkeypatch.setattr(RegressionPrior, "told", wrong)
+    monkeypatch.setattr(RegressionPrior, "given_counts", wrong)
     z, most = joint_z(model_with(), 60)
     assert np.abs(z).max() > most
 
@@ -177,7 +177,7 @@ def with_values_of_other_rows(self, scale, value):
 @pytest.mark.parametrize("wrong", [without_half_of_the_size, with_values_of_other_rows])
 def test_the_joint_law_of_a_network_shows_a_wrong_step(wrong, monkeypatch):
     moderate_shapes(monkeypatch)
-    monkeypatch.setattr(RegressionPrior, "seen", wrong)
+    monkeypatch.setattr(RegressionPrior, "given_entries", wrong)
     z, most = joint_z(network(), 60)
     assert np.abs(z).max() > most
 

@@ -97,12 +97,12 @@ def test_a_step_leaves_the_joint_law_as_it_is(noise):
 
 
 def test_rates_without_the_masks_of_rows_turn_it_red(monkeypatch):
-    right = DatedRowsPrior.draw_with_hypers
+    right = DatedRowsPrior.draw
 
-    def wrong(self, factor, hypers, scale, value, count, exposure, rng):
-        return right(self, factor, hypers, scale, value, count, np.ones_like(exposure), rng)
+    def wrong(self, factor, hypers, given, rng):
+        return right(self, factor, hypers, given._replace(exposures=np.ones_like(given.exposures)), rng)
 
-    monkeypatch.setattr(DatedRowsPrior, "draw_with_hypers", wrong)
+    monkeypatch.setattr(DatedRowsPrior, "draw", wrong)
     z, most = joint_z(True, 120)
     assert z > most
 

@@ -28,7 +28,7 @@ def slow_chain(reports, alpha, mask, model, sweeps, rng):
     a count of their own from the model, as any cell without a report.
     """
     n_topics = model.n_components
-    (a, b, _), (c, e, _) = (factor.prior for factor in model.factors)
+    (a, b), (c, e) = ((factor.prior.shape, factor.prior.rate) for factor in model.factors)
     theta, phi = np.ones((len(reports), n_topics)), np.ones((reports.shape[1], n_topics))
     theta += rng.random(theta.shape)
     y = np.arange(80)

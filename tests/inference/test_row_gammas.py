@@ -134,7 +134,8 @@ def test_means_and_quantiles_of_draws_are_those_of_the_gammas(pair):
 )
 def test_what_needs_all_draws_at_once_says_what_to_set(pair, call):
     with pytest.raises(
-        ValueError, match=r"all draws of theta at once, .* fit with method=cv\.SVI\(keep='draws'\)"
+        ValueError,
+        match=r"all draws of theta must be kept for this, .* fit with method=cv\.SVI\(keep='draws'\)",
     ):
         call(pair[1])
 
