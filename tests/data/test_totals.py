@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 import countveil as cv
-from countveil.data.totals import NONE, read_totals
+from countveil.data.totals import NONE, moved_within, read_totals
+from countveil.inference.totals import open_cells
 from countveil.kernels.report_kernels import LEAST, MOST
 
 m = cv.mechanisms
@@ -52,6 +53,16 @@ def test_a_total_that_loses_a_cell_is_unknown():
     within = cv.Reports(reports, m.Suppression(6), totals=[(1, COUNTS[:, :, 0].sum(axis=1))])
     assert within.take(np.array([2, 0])).totals.groups[0][:, 0].tolist() == [2, 0]
     assert across.also(reports, m.Suppression(6)).totals is not None
+
+
+def test_counts_of_some_rows_need_not_meet_totals_that_lost_a_cell():
+    counts, rows = COUNTS[:, :, 0], np.array([0, 2])
+    given = [(0, counts.sum(axis=0)), (1, counts.sum(axis=1))]
+    data = cv.Reports(REPORTS[:, :, 0], m.Suppression(6), totals=given)
+    cells = open_cells(data.take(rows))
+    found = moved_within(cells.overlap, cells.kernel, cells.code, np.ones(cells.entry.size, np.int64))
+    known = cells.overlap.fixed_t[4:][rows]
+    np.testing.assert_array_equal(np.bincount(cells.row, found) + known, counts[rows].sum(axis=1))
 
 
 @pytest.mark.parametrize(

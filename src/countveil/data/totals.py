@@ -66,14 +66,17 @@ class Totals(NamedTuple):
         return self._replace(groups=tuple(map(moved, self.groups)))
 
     def of_rows(self, rows: NDArray[Any]) -> "Totals":
-        """Those of some rows. A total that loses a cell is unknown."""
-
-        def kept(group: NDArray[np.int32]) -> NDArray[np.int32]:
+        """Those of some rows. A total that loses a cell is unknown: it has none left, and may be any sum."""
+        lost = np.zeros(self.size + 1, np.bool_)  # the last one stands for NONE
+        for group in self.groups:
             whole, left = (np.bincount(each[each >= 0], minlength=self.size) for each in (group, group[rows]))
-            lost = np.append(whole != left, False)  # the last one stands for NONE
-            return np.where(lost[group[rows]], NONE, group[rows]).astype(np.int32)
-
-        return self._replace(groups=tuple(map(kept, self.groups)), said="")
+            lost[:-1] |= whole != left
+        groups = tuple(
+            np.where(lost[group[rows]], NONE, group[rows]).astype(np.int32) for group in self.groups
+        )
+        whole_cj = self.kernel.whole_cj.copy()
+        whole_cj[1:][lost[:-1], LEAST], whole_cj[1:][lost[:-1], MOST] = 0, UNBOUNDED
+        return self._replace(groups=groups, kernel=self.kernel._replace(whole_cj=whole_cj), said="")
 
     @property
     def size(self) -> int:
