@@ -271,3 +271,17 @@ def test_hidden_counts_in_no_total_leave_the_sum_unknown():
     assert estimated_sum(data) == (TABLE.sum(), 0.0, 1)  # all other counts are shown
     rows[np.flatnonzero(hidden)[0]] = np.nan
     assert np.isnan(estimated_sum(cv.Reports(reports, m.Suppression(10), totals=[(1, rows)]))[0])
+
+
+def test_reports_that_leave_one_count_together_are_that_count_in_the_sum():
+    first_row = np.repeat([[0], [-1]], 3, axis=1)
+    down = cv.Reports(np.full((2, 3), 8), m.Rounding(4, to="down"), totals=[(first_row, [33])])  # 8 to 11
+    assert estimated_sum(down.also(np.full((2, 3), 12), m.Rounding(3))) == (66.0, 0.0, 1)  # 11 to 13
+
+
+@pytest.mark.parametrize("rounded_first", [True, False])
+def test_a_second_report_that_is_unbiased_does_not_make_the_first_one_so(rounded_first):
+    rounded, noisy = (np.full((2, 3), 10), m.Rounding(5)), (np.full((2, 3), 13.0), m.Gaussian(2.0))
+    first, second = (rounded, noisy) if rounded_first else (noisy, rounded)
+    data = cv.Reports(*first, totals=[(np.repeat([[0], [-1]], 3, axis=1), [33])]).also(*second)
+    assert np.isnan(estimated_sum(data)[0])

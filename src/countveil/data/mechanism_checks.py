@@ -411,8 +411,12 @@ def totals_out_of_reach(data: Observations) -> Iterator[Gaps]:
 
 
 def usable_codes(noise: AnyMechanismNoise) -> NDArray[np.bool_]:
-    """(C + 2,) whether the estimate by each code is unbiased; the last is of code -1, cells without a report."""
+    """(C + 2,) whether the estimate by each code is unbiased; the last is of code -1, cells without a report.
+
+    A code of several reports names the mechanism of one of them alone.
+    """
     unbiased = np.array([isinstance(each, UNBIASED) for each in noise.mechanisms])
+    unbiased &= noise.one_report or noise.unbiased
     found = np.append(unbiased[noise.mechanism_c], False) if noise.value_c.size else np.zeros(2, bool)
     found[0] = True
     return found

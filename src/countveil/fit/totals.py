@@ -72,12 +72,13 @@ def sums_by_totals(data: Observations) -> Iterator[tuple[float, float]]:
         return
     noise, totals = data.noise, data.totals
     assert isinstance(noise, AnyMechanismNoise)
-    code = data.reports.astype(np.int64)
-    seen, kernel = code >= 0, noise.kernel
-    known = seen & (kernel.whole_cj[code, LEAST] == kernel.whole_cj[code, MOST])
-    usable = known | usable_codes(noise)[code]
-    variance = np.where(known | (code <= 0), 0.0, noise.variance_c[np.maximum(code, 0)])
-    estimate = kernel.real_cj[np.maximum(code, 0), GUESS]
+    seen, code, kernel = data.reports >= 0, np.maximum(data.reports.astype(np.int64), 0), noise.kernel
+    least, most = kernel.whole_cj[code, LEAST], kernel.whole_cj[code, MOST]
+    # An unbiased estimate would no longer be one if it were replaced where only one count is possible.
+    unbiased = usable_codes(noise)[code]
+    usable = unbiased | (least == most)
+    estimate = np.where(unbiased, kernel.real_cj[code, GUESS], least)
+    variance = np.where(unbiased & (code > 0), noise.variance_c[code], 0.0)
     for groups in totals.groups:
         group = groups[data.row_numbers, data.columns].astype(np.int64)
         there = np.bincount(groups[groups >= 0], minlength=totals.size) > 0
