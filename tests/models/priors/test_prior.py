@@ -37,3 +37,12 @@ def test_a_sweep_draws_the_shape_of_each_factor_with_its_entries_summed_out(monk
     data = PrivatizedCounts(np.random.default_rng(1).poisson(1.0, (7, 4)), 0.4)
     list(run_chain(data, shaped_model((7, 4)), 3, seed=1))
     assert sorted(asked) == [(4, 2)] * 3 + [(7, 2)] * 3
+
+
+@pytest.mark.parametrize(
+    ("mean", "rate", "message"),
+    [(5.0, 1.0, "with mean None, got 5.0"), (None, 2.0, "with rate 1.0, got 2.0"), (5.0, None, "with rate 1.0")],
+)  # fmt: skip
+def test_a_file_cannot_say_which_parameters_are_compared(mean, rate, message):
+    with pytest.raises(ValueError, match=message):
+        LearnedShapePrior(mean, rate).check_file("must be alike", LearnedShapePrior(None, 1.0))

@@ -176,11 +176,11 @@ class Prior:
         Raises:
             ValueError: begins with the rule, and shows both values.
         """
-        for name in self.stated:
+        for name in wanted.stated:
             found, asked = getattr(self, name), getattr(wanted, name)
             if not same(found, asked):
                 raise ValueError(f"{rule}, with {name} {asked!s:.60}, got {found!s:.60}")
-        for name in self.from_data:
+        for name in wanted.from_data:
             found = np.asarray(getattr(self, name), dtype=float)
             check_values(f"{rule}, with a positive {name}", found, (found > 0.0) & (found < np.inf))
 
