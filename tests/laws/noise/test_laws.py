@@ -123,6 +123,13 @@ def test_added_noise_has_the_moments_that_its_law_states(name):
         assert central[1] == pytest.approx((3 + law.excess_kurtosis) * law.spread**4, rel=1e-3)
 
 
+@pytest.mark.parametrize("sigma", [0.05, 0.4, 0.5, 0.7, 2.0, 6.0])
+def test_narrow_discrete_gaussian_noise_has_no_more_kurtosis_than_is_stated(sigma):
+    law, tau = DiscreteGaussianLaw(sigma), np.arange(-400.0, 401.0)
+    needed = np.exp(law.log_mass(tau)) @ (tau / sigma) ** 4 - 3.0
+    assert law.excess_kurtosis == pytest.approx(max(needed, 0.0), abs=1e-9)
+
+
 @pytest.mark.parametrize("sigma", [0.05, 0.3, 1.0, 7.0, 60.0])
 def test_tails_of_the_discrete_gaussian_are_sums_of_its_terms(sigma):
     law, reach = DiscreteGaussianLaw(sigma), math.ceil(60 * sigma) + 8
