@@ -292,6 +292,13 @@ def test_labels_of_a_release_with_many_axes_reach_the_posterior():
         PrivatizedCounts.from_release(TENSOR)
 
 
+@pytest.mark.parametrize("reader", [PrivatizedCounts, cv.Reports])
+def test_other_labels_than_those_of_a_release_are_not_dropped_in_silence(reader):
+    release = privatize(TENSOR[:, :, 0, 0], PrivacyLevel(1, 1), row_labels=LABELS[0])
+    with pytest.raises(TypeError, match="multiple values for keyword argument 'row_labels'"):
+        reader.from_release(release, row_labels=LABELS[0][::-1])
+
+
 def test_naive_tensors_keep_their_labels():
     found = NaiveCounts(TENSOR - 1, labels=LABELS)
     assert found.labels == tuple(LABELS)
@@ -300,7 +307,14 @@ def test_naive_tensors_keep_their_labels():
 
 
 def test_counts_without_noise_have_no_protection():
-    with pytest.raises(ValueError, match=r"protection must be None for ExactCounts, got \(2, 2\)"):
+    with pytest.raises(ValueError, match=r"protection must be None for ExactCounts, got tuple: pass"):
         ExactCounts.from_coordinates([[0], [0]], [1], (2, 2))
-    with pytest.raises(ValueError, match=r"protection must be None for NaiveCounts, got 0\.5"):
+    with pytest.raises(ValueError, match=r"protection must be None for NaiveCounts, got float"):
         NaiveCounts.from_frame(CELLS, ["sender", "action", "year"], "report", 0.5)
+
+
+def test_true_counts_in_the_wrong_place_are_not_shown():
+    with pytest.raises(ValueError, match="protection must be None for ExactCounts") as caught:
+        ExactCounts.from_coordinates([[0], [0]], [1], np.array([[31, 47]]))
+    assert "31" not in str(caught.value)
+    assert "got ndarray" in str(caught.value)

@@ -265,7 +265,11 @@ class Observations:
         if protection is None:
             return cls(values, **options)
         if cls.kind != "private":
-            raise ValueError(f"protection must be None for {cls.__name__}, got {protection!r:.60}")
+            # which may be true counts in the wrong place: their type is all that is shown
+            raise ValueError(
+                f"protection must be None for {cls.__name__}, got {type(protection).__name__}: pass further "
+                "arguments by name"
+            )
         return cls(values, protection, **options)
 
     def _values(self, reports: Any, hidden: np.ndarray | None) -> Any:

@@ -213,10 +213,10 @@ class Reports(Observations):
         """
         if not isinstance(release, Release):
             raise TypeError(f"release must be a Release, got {type(release).__name__}")
-        options |= options_of_release(release, mask, exposure)
+        own = options_of_release(release, mask, exposure)
         known = totals_of_release(release) if totals else None
         mechanism = in_rows(release.mechanism, len(release.shape))
-        return cls(release.reports, mechanism, totals=known, **options)
+        return cls(release.reports, mechanism, totals=known, **own, **options)
 
     @property
     def levels(self) -> tuple[Level | None, ...] | None:

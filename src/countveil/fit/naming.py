@@ -1,4 +1,4 @@
-"""What an analyst says of components, kept in the fit and its file: their names, and which of them count as one.
+"""Names that an analyst gives to components, and which of them count as one: both kept in the fit and its file.
 
 Tables put components that count as one together draw by draw.
 """

@@ -58,7 +58,7 @@ def transform(fit: Any, X: Any) -> np.ndarray:
     observations = fit._observed(X)
     if observations.totals is not None:
         raise ValueError(
-            "X must have no totals for transform, which treats each row separately, got known totals"
+            f"X must have no totals for transform, which treats each row separately, got {observations.totals.in_words}"
         )
     if (fit._reader.exposure_matrix is None) != (observations.exposure is None):
         its = "no exposure by cell" if fit._reader.exposure_matrix is None else "an exposure by cell"

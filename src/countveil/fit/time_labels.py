@@ -1,4 +1,4 @@
-"""Steps of time: labels of those that come after the data, and after how many of them a season begins again."""
+"""Time steps: labels of steps after the data, and the length and the names of seasons."""
 
 from collections.abc import Sequence
 from datetime import date

@@ -1,4 +1,4 @@
-"""What the page shows of a fit as rows of numbers: components, dispersions, and the largest hidden counts."""
+"""Tables and bars of the report page: components, effects, dispersions, and the largest hidden counts."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""Everything that the page shows of a fit: its components, where they stand on the map, and a second fit beside it."""
+"""The content of the browse page: components of a fit, their places on the map, and a second fit for comparison."""
 
 from collections.abc import Mapping
 from typing import Any
