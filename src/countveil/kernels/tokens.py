@@ -273,17 +273,27 @@ def list_kept(number_k, column_s, next_k, place_v, chance_cn, tokens):
     uniform_t has a uniform for each token, and then, of bursts, that of each token in the list.
     """
     column_t, topic_t, uniform_t, size_t = tokens
-    last, by_column = chance_cn.shape[0] - 1, np.int64(chance_cn.shape[1] > 1)
-    n, t = 0, 0
+    last, n, t = chance_cn.shape[0] - 1, 0, 0
+    if size_t.size == 0:  # units, in a loop of their own: no more than is needed for each
+        chance_c = np.ascontiguousarray(chance_cn[:, 0])
+        for k in range(number_k.size):
+            first, next_k[k] = next_k[k], next_k[k] + number_k[k]
+            for s in range(first, next_k[k]):
+                v = column_s[s]
+                column_t[n] = v
+                topic_t[n] = k
+                n += np.int64(uniform_t[t] < chance_c[min(np.int64(place_v[v]), last)])
+                t += 1
+        return n
+    by_column = np.int64(chance_cn.shape[1] > 1)
     for k in range(number_k.size):
         first, next_k[k] = next_k[k], next_k[k] + number_k[k]
         for s in range(first, next_k[k]):
             v = column_s[s]
             column_t[n] = v
             topic_t[n] = k
-            if size_t.size > 0:
-                uniform_t[n] = uniform_t[t]
-            n += np.int64(uniform_t[t] < chance_cn[min(place_v[v], last), v * by_column])
+            uniform_t[n] = uniform_t[t]
+            n += np.int64(uniform_t[t] < chance_cn[min(np.int64(place_v[v]), last), v * by_column])
             t += 1
     return n
 
