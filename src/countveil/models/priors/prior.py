@@ -181,8 +181,9 @@ class Prior:
             if not same(found, asked):
                 raise ValueError(f"{rule}, with {name} {asked!s:.60}, got {found!s:.60}")
         for name in wanted.from_data:
-            found = np.asarray(getattr(self, name), dtype=float)
-            check_values(f"{rule}, with a positive {name}", found, (found > 0.0) & (found < np.inf))
+            found = np.asarray(getattr(self, name))
+            numbers = found.astype(float)
+            check_values(f"{rule}, with a positive {name}", found, (numbers > 0.0) & (numbers < np.inf))
 
     def describe(self) -> str:
         """The prior in a sentence."""
