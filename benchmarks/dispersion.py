@@ -10,7 +10,7 @@ Another case has exact counts of 60 x 5 cells with means up to 9,000. A CASE is 
 Columns: covered, the coverage of 90% intervals of the true counts, whose ends are randomised because counts are whole
 numbers (an interval of whole numbers holds more than it says); the same for chains that start at the truth; the mean p
 of both fits, where chains that stick at their start show as a difference; R-hat of p and nested R-hat of p, at most;
-processor seconds of the first fit.
+processor seconds of the first fit; the state of its verdict.
 """
 
 import argparse
@@ -35,6 +35,7 @@ from countveil.inference import dispersion
 N_ROWS, N_COLUMNS = 20, 30
 EXACT = "exact"
 COLUMNS = ["case", "seed", "covered", "covered_from_truth", "p", "p_from_truth", "r_hat", "nested", "seconds"]
+COLUMNS += ["state"]
 BURST_SHAPE = 2.0  # gamma shape of the planted factors' entries
 
 
@@ -121,11 +122,23 @@ def p_of(fit: Any) -> np.ndarray:
 
 def cases() -> dict[str, tuple[float, bool, float, Any]]:
     """(p, whether it varies by column, mean, observations of counts) of every case by its name."""
-    return {
-        f"p {p} {'by column' if by_column else 'one'}, mean {mean:g}, {name}": (p, by_column, mean, observe)
-        for p, by_column, mean in itertools.product((0.2, 0.7, 0.99), (False, True), (5.0, 500.0))
-        for name, observe in MECHANISMS.items()
-    } | {EXACT: (0.99, False, 3000.0, lambda counts, rng: cv.ExactCounts(counts))}
+    return (
+        {
+            f"p {p} {'by column' if by_column else 'one'}, mean {mean:g}, {name}": (
+                p,
+                by_column,
+                mean,
+                observe,
+            )
+            for p, by_column, mean in itertools.product((0.2, 0.7, 0.99), (False, True), (5.0, 500.0))
+            for name, observe in MECHANISMS.items()
+        }
+        | {
+            f"p 0.2 one, mean {mean}, scale 30": (0.2, False, float(mean), MECHANISMS["scale 30"])
+            for mean in (10, 20, 40)  # between counts that noise drowns and others
+        }
+        | {EXACT: (0.99, False, 3000.0, lambda counts, rng: cv.ExactCounts(counts))}
+    )
 
 
 def measure(name: str, seed: int) -> list[Any]:
@@ -146,8 +159,8 @@ def measure(name: str, seed: int) -> list[Any]:
             coverage(table.counts, each, np.random.default_rng(seed), data) for each in (fit, from_truth)
         ]
         reference = p_of(from_truth).mean()
-    agreement = found.loc["p", ["r_hat", "r_hat_nested"]]
-    return [name, seed, *covered, p_of(fit).mean(), reference, *agreement, seconds]
+    agreement = found.table.loc["p", ["r_hat", "r_hat_nested"]]
+    return [name, seed, *covered, p_of(fit).mean(), reference, *agreement, seconds, str(found.state)]
 
 
 def measured(n_processes: int, left: Sequence[tuple[str, int]]) -> Iterator[list[Any]]:
@@ -181,7 +194,7 @@ def main() -> None:
         print(*line[:2], flush=True)
     found = pd.read_csv(asked.file)
     with pd.option_context("display.width", 200, "display.max_columns", None, "display.max_rows", None):
-        print(found.drop(columns="seed").groupby("case", sort=False).mean().round(3).to_string())
+        print(found.drop(columns=["seed", "state"]).groupby("case", sort=False).mean().round(3).to_string())
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ BEGINNINGS = {
     ],
     "src/countveil/fit/totals.py": [
         "The sum of the true counts is too high", "The sum of the true counts falls short",
+        "Too little data: ",
     ],
 }  # fmt: skip
 ON_PAGE = {
@@ -57,5 +58,6 @@ def test_the_bounds_are_those_of_the_code():
     assert (
         f"R-hat at most {diagnostics.R_HAT_GOOD} and at least {diagnostics.ESS_GOOD} effective draws" in TEXT
     )
+    assert f"less than {diagnostics.ERRORS_OF_SIGNAL:g} standard errors above zero" in " ".join(TEXT.split())
     assert diagnostics.MIN_DRAWS == 4
     assert "fewer than four draws" in TEXT

@@ -182,6 +182,34 @@ def test_totals_are_far_off_where_chance_does_not_explain_it(totals, far):
     assert totals.far_off == far
 
 
+@pytest.mark.parametrize(
+    ("totals", "drowned"),
+    [
+        (Totals(100.0, 19.0, 100.0, 60.0, 130.0), False),
+        (Totals(100.0, 21.0, 100.0, 60.0, 130.0), True),
+        (Totals(-300.0, 80.0, 190.0, 180.0, 195.0), True),
+        (Totals(0.0, 0.0, 0.0, 0.0, 0.0, 1), False),  # no counts at all, by published totals
+        (Totals(np.nan, np.nan, 190.0, 180.0, 195.0), False),
+    ],
+)
+def test_counts_are_drowned_where_noise_alone_may_make_nearly_their_sum(totals, drowned):
+    assert totals.drowned == drowned
+
+
+@pytest.mark.parametrize(("mean", "drowned"), [(1.0, True), (12.0, False)])
+def test_a_sampler_of_counts_that_noise_drowns_is_not_to_be_trusted_and_warns(mean, drowned):
+    rng, alpha = np.random.default_rng(3), np.exp(-0.1)
+    counts = rng.poisson(mean, (20, 30))
+    model = cv.TopicModel(1, likelihood="poisson", prior_shape=2.0, **SHORT | {"chains": 4, "tune": 200})
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        fit = model.fit(cv.PrivatizedCounts(counts + two_sided_geometric(np.full((20, 30), alpha), rng), alpha))
+    found, words = fit.diagnostics(), "Too little data: the reports put the sum of the true counts at "
+    assert found.verdict.startswith(words) == drowned
+    assert any(words in str(each.message) for each in told) == drowned
+    assert not drowned or found.state == "not safe yet"
+
+
 def test_a_sampler_whose_total_is_far_off_is_not_to_be_trusted_and_warns():
     noise = two_sided_geometric(np.full((60, 40), 0.5), np.random.default_rng(1))
     long = SHORT | {"chains": 2, "draws": 200, "tune": 100}

@@ -13,7 +13,7 @@ from countveil.common.files import make_room, replacing
 from countveil.fit.choosing import choice_in_words, keep_choice
 from countveil.fit.naming import check_merged_kept, check_names_kept
 from countveil.fit.predicting import mask_of
-from countveil.fit.totals import SETTLED, doubt_of, totals_together
+from countveil.fit.totals import SETTLED, doubt_of, lack_of_data, totals_together
 from countveil.inference import compact, tuning
 from countveil.inference import posterior as posteriors
 from countveil.inference.diagnostics import (
@@ -64,6 +64,8 @@ def with_doubts(fit: "FactorizationEstimator", found: Diagnostics) -> Diagnostic
     mechanism, sums = mechanism_kept(fit.posterior), totals(fit)
     wrong = [] if mechanism is None else list(mechanism.found)
     doubt = "" if sums is None else doubt_of(sums, fit)
+    if sums is not None and not wrong and (lack := lack_of_data(sums, fit)):
+        wrong = [lack]
     if doubt and found.state in SETTLED and not wrong:
         wrong, doubt = [doubt], ""
     wrong += [] if mechanism is None else mechanism.misfits

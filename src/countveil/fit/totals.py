@@ -7,7 +7,7 @@ import numpy as np
 
 from countveil.data.mechanism_checks import usable_codes
 from countveil.data.observations import Observations, runs_of
-from countveil.inference.diagnostics import Diagnostics, State, Totals
+from countveil.inference.diagnostics import Diagnostics, State, Totals, number
 from countveil.inference.facts import facts_of
 from countveil.inference.kept import share_kept
 from countveil.inference.matching import places
@@ -147,6 +147,18 @@ def doubt_of(totals: Totals, fit: "FactorizationEstimator") -> str:
     return f"The sum of the true counts falls short: {totals}. {advice}"
 
 
+def lack_of_data(totals: Totals, fit: "FactorizationEstimator") -> str:
+    """What to say of a sampler's fit where noise drowns the counts; empty where it does not."""
+    private = fit.posterior.attrs["observations"] == "private"
+    if not private or totals.fitted_upper is None or not totals.drowned or totals.far_off:
+        return ""
+    return (
+        f"Too little data: the reports put the sum of the true counts at {number(totals.reported)} with a standard error "
+        f"of {number(totals.error)}, so that intervals of counts and rates rest on the prior. Report no more than the "
+        "90% interval of the sum; more reports, less noise or published totals would help."
+    )
+
+
 def misses_counts(fit: "FactorizationEstimator", diagnosed: Callable[[], Diagnostics]) -> bool:
     """Whether a fit leaves out too many of the positive reports or of the counts, or has too many counts."""
     reports, totals = share_kept(fit.posterior), fit.totals()
@@ -156,9 +168,9 @@ def misses_counts(fit: "FactorizationEstimator", diagnosed: Callable[[], Diagnos
         return False
     if "optimisation" in fit.posterior.children:
         return bool(totals.share.too_small or totals.share.too_large)
-    if not doubt_of(totals, fit):
-        return False
-    return diagnosed().state in SETTLED
+    if lack_of_data(totals, fit):
+        return True
+    return bool(doubt_of(totals, fit)) and diagnosed().state in SETTLED
 
 
 def advice_on(totals: Totals, fit: "FactorizationEstimator") -> str:

@@ -35,6 +35,7 @@ ERRORS = 2.0  # standard errors by which a share must be smaller, or larger
 ERRORS_SURE = (
     4.0  # by which a sampler's interval must miss the reports' total for the fit not to be safe to report
 )
+ERRORS_OF_SIGNAL = 5.0  # standard errors of the reports' total from zero, below which intervals rest on the prior
 MAX_CELLS = 20_000_000  # that ``signal_share`` looks at
 CELLS_AT_ONCE = 2_000_000  # of these, in memory
 REPORTED = " Report rates, sums and counts over all chains"
@@ -116,6 +117,11 @@ class Totals(NamedTuple):
         """Whether the fit's interval lies above the reports' total by more than two standard errors."""
         least = self.fitted if self.fitted_lower is None else self.fitted_lower
         return least > self.reported + ERRORS * self.error
+
+    @property
+    def drowned(self) -> bool:
+        """Whether the reports' total is so near to zero, by its own error, that intervals rest on the prior."""
+        return self.reported < ERRORS_OF_SIGNAL * self.error
 
     @property
     def far_off(self) -> bool:
