@@ -122,23 +122,18 @@ def p_of(fit: Any) -> np.ndarray:
 
 def cases() -> dict[str, tuple[float, bool, float, Any]]:
     """(p, whether it varies by column, mean, observations of counts) of every case by its name."""
-    return (
-        {
-            f"p {p} {'by column' if by_column else 'one'}, mean {mean:g}, {name}": (
-                p,
-                by_column,
-                mean,
-                observe,
-            )
-            for p, by_column, mean in itertools.product((0.2, 0.7, 0.99), (False, True), (5.0, 500.0))
-            for name, observe in MECHANISMS.items()
-        }
-        | {
-            f"p 0.2 one, mean {mean}, scale 30": (0.2, False, float(mean), MECHANISMS["scale 30"])
-            for mean in (10, 20, 40)  # between counts that noise drowns and others
-        }
-        | {EXACT: (0.99, False, 3000.0, lambda counts, rng: cv.ExactCounts(counts))}
-    )
+    bursts = itertools.product((0.2, 0.7, 0.99), (False, True), (5.0, 500.0))
+    planned = [(*each, noise) for each in bursts for noise in MECHANISMS]
+    planned += [
+        (0.2, False, mean, "scale 30") for mean in (10.0, 20.0, 40.0)
+    ]  # less and less drowned by noise
+    found: dict[str, tuple[float, bool, float, Any]] = {
+        EXACT: (0.99, False, 3000.0, lambda counts, rng: cv.ExactCounts(counts))
+    }
+    for p, by_column, mean, noise in planned:
+        name = f"p {p} {'by column' if by_column else 'one'}, mean {mean:g}, {noise}"
+        found[name] = (p, by_column, mean, MECHANISMS[noise])
+    return found
 
 
 def measure(name: str, seed: int) -> list[Any]:

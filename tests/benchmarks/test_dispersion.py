@@ -17,7 +17,7 @@ SPEC.loader.exec_module(dispersion)
 
 def test_every_mechanism_has_its_cases_and_exact_counts_are_one():
     cases = dispersion.cases()
-    assert len(cases) == 12 * len(dispersion.MECHANISMS) + 1
+    assert len(cases) == 12 * len(dispersion.MECHANISMS) + 4
     *_, observe = cases[dispersion.EXACT]
     assert observe(np.array([[1, 2]]), None).kind == cv.ExactCounts([[1, 2]]).kind == "exact"
 

@@ -203,7 +203,9 @@ def test_a_sampler_of_counts_that_noise_drowns_is_not_to_be_trusted_and_warns(me
     model = cv.TopicModel(1, likelihood="poisson", prior_shape=2.0, **SHORT | {"chains": 4, "tune": 200})
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        fit = model.fit(cv.PrivatizedCounts(counts + two_sided_geometric(np.full((20, 30), alpha), rng), alpha))
+        fit = model.fit(
+            cv.PrivatizedCounts(counts + two_sided_geometric(np.full((20, 30), alpha), rng), alpha)
+        )
     found, words = fit.diagnostics(), "Too little data: the reports put the sum of the true counts at "
     assert found.verdict.startswith(words) == drowned
     assert any(words in str(each.message) for each in told) == drowned

@@ -153,9 +153,9 @@ def lack_of_data(totals: Totals, fit: "FactorizationEstimator") -> str:
     if not private or totals.fitted_upper is None or not totals.drowned or totals.far_off:
         return ""
     return (
-        f"Too little data: the reports put the sum of the true counts at {number(totals.reported)} with a standard error "
-        f"of {number(totals.error)}, so that intervals of counts and rates rest on the prior. Report no more than the "
-        "90% interval of the sum; more reports, less noise or published totals would help."
+        f"Too little data: the reports put the sum of the true counts at {number(totals.reported)} with a standard "
+        f"error of {number(totals.error)}, so that intervals of counts and rates rest on the prior. Report no more "
+        "than the 90% interval of the sum; more reports, less noise or published totals would help."
     )
 
 

@@ -35,7 +35,9 @@ ERRORS = 2.0  # standard errors by which a share must be smaller, or larger
 ERRORS_SURE = (
     4.0  # by which a sampler's interval must miss the reports' total for the fit not to be safe to report
 )
-ERRORS_OF_SIGNAL = 5.0  # standard errors of the reports' total from zero, below which intervals rest on the prior
+ERRORS_OF_SIGNAL = (
+    5.0  # standard errors of the reports' total from zero, below which intervals rest on the prior
+)
 MAX_CELLS = 20_000_000  # that ``signal_share`` looks at
 CELLS_AT_ONCE = 2_000_000  # of these, in memory
 REPORTED = " Report rates, sums and counts over all chains"
