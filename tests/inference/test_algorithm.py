@@ -72,6 +72,13 @@ def test_functions_are_bound_to_the_options_that_they_read():
     assert cv.Gibbs().bound() is cv.Gibbs.algorithm
 
 
+def test_an_option_that_nothing_reads_is_refused():
+    with pytest.raises(
+        TypeError, match=r"^options of toy must be parameters of its init or step, got \['bye'\]"
+    ):
+        bind(Toy(), bye=3, start=10)
+
+
 def test_a_fit_does_not_resume_with_other_options():
     names = {name_of(bind(Toy(), by=by)) for by in (1, 2, 2)}
     assert names == {"toy(by=1)", "toy(by=2)"}

@@ -228,6 +228,11 @@ def test_parts_must_fit(arguments, rule):
         Release(*arguments)
 
 
+def test_extras_must_be_those_of_a_release():
+    with pytest.raises(ReleaseError, match=r"^extras must be the extras of a release.*got a dict"):
+        Release(np.ones((1, 2), dtype=int), LEVEL, False, extras={"covariates": None})
+
+
 NAN = math.nan
 
 

@@ -194,7 +194,13 @@ def bind(algorithm: Any, **options: Any) -> Any:
     """The algorithm with options of its method, given to ``init`` and ``step`` where these have such a parameter.
 
     Its name states them, so that a fit with other options does not resume from its checkpoint.
+
+    Raises:
+        TypeError: an option that neither of them takes.
     """
+    taken = {*inspect.signature(algorithm.init).parameters, *inspect.signature(algorithm.step).parameters}
+    if left := sorted(options.keys() - taken):
+        raise TypeError(f"options of {algorithm.__name__} must be parameters of its init or step, got {left}")
 
     def bound(function: Any) -> Any:
         named = inspect.signature(function).parameters

@@ -98,6 +98,10 @@ class Release:
         check_labels(self.labels, shape)
         check_directed(directed, kept, shape)
         object.__setattr__(self, "directed", directed)
+        if not isinstance(extras, Extras):
+            raise ReleaseError(
+                f"extras must be the extras of a release, such as other.extras, got a {type(extras).__name__}"
+            )
         if any(part is not None for part in extras):
             extras = extras.checked(kept, shape, self.row_labels, directed, source)
         object.__setattr__(self, "extras", extras)
