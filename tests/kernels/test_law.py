@@ -3,7 +3,6 @@
 from inspect import signature
 from typing import NamedTuple
 
-import numpy as np
 import pytest
 from numba import config, njit
 from numba.core.errors import TypingError
@@ -11,7 +10,7 @@ from numba.core.errors import TypingError
 from countveil.kernels import law as stubs
 from countveil.kernels.law import provides
 
-STUBS = ["law_at", "baseline", "draw_counts", "expect_counts", "expected_ratio", "report_score", "unseen_score",
+STUBS = ["law_at", "draw_counts", "expect_counts", "expected_ratio", "report_score", "unseen_score",
          "unseen_constant", "unseen_exposure", "debiased", "bias", "unbiased"]  # fmt: skip
 
 
@@ -64,7 +63,6 @@ def test_a_law_without_the_function_does_not_compile(law):
 def test_python_calls_the_functions_of_the_law_that_it_is_given():
     assert stubs.unseen_exposure(Halved(), 3.0) == 1.5
     assert stubs.unseen_exposure(Doubled(), 3.0) == 6.0
-    assert stubs.baseline(Empty(), 2.5, np.ones((1, 1)), np.zeros(1, dtype=int), 0, 0) == 2.5
 
 
 @pytest.mark.parametrize("name", STUBS)

@@ -8,7 +8,6 @@ import numpy as np
 
 from countveil.kernels.compiled import kernel
 from countveil.kernels.entries import level_at
-from countveil.kernels.law import baseline
 from countveil.kernels.tiles import add_column_exposures, add_row_exposures, excess_exposure
 
 
@@ -37,8 +36,11 @@ def entry_excesses(law, entries, excess_e):
     """excess_e = each stored entry's exposure less its row's baseline, in place."""
     indptr, reports, exposure_d = entries.indptr, entries.reports, entries.exposure_d
     level_d, level_e = entries.level_d, entries.level_e
+    weight_lv, place_d = entries.weight_lv, entries.place_d
     for d in range(exposure_d.size):
+        base = exposure_d[d]
         for e in range(indptr[d], indptr[d + 1]):
             level, v = level_at(level_d, level_e, d, e), np.int64(entries.columns[e])
-            base = baseline(law, exposure_d[d], entries.weight_lv, entries.place_d, d, v)
+            if place_d.size > 0:
+                base = weight_lv[place_d[d], v]
             excess_e[e] = excess_exposure(law, d, v, np.int64(reports[e]), level, base)

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 from countveil.kernels.compiled import subroutine
 from countveil.kernels.law import (
-    baseline,
     by_class,
     by_default,
     draw_counts,
@@ -82,12 +81,6 @@ def likelihood_at(likelihood, row, column):
 
 
 @by_class
-def baseline_of(likelihood, base, weight_lv, place_d, row, column):
-    """``baseline`` of a law with this likelihood: by default base; from the table if it varies by column."""
-    raise NotImplementedError
-
-
-@by_class
 def log_mass(likelihood, count, rate):
     """log P(count | rate)."""
     raise NotImplementedError
@@ -129,12 +122,6 @@ def same_likelihood(likelihood, row, column):
     return likelihood
 
 
-@by_default(baseline_of)
-def same_baseline(likelihood, base, weight_lv, place_d, row, column):
-    """That of the row."""
-    return base
-
-
 def varies_by_column(law: tuple[Any, ...]) -> bool:
     """Whether the exposures of a row's unstored cells differ: whether the likelihood's parameters are by column.
 
@@ -149,12 +136,6 @@ def varies_by_column(law: tuple[Any, ...]) -> bool:
 def general_law_at(law, row, column):
     """The same noise, and the likelihood of the cell."""
     return GeneralLaw(law.noise, likelihood_at(law.likelihood, row, column))
-
-
-@provides(baseline, GeneralLaw)
-def general_baseline(law, base, weight_lv, place_d, row, column):
-    """The likelihood's."""
-    return baseline_of(law.likelihood, base, weight_lv, place_d, row, column)
 
 
 @subroutine

@@ -89,15 +89,6 @@ def law_at(law, row, column):
 
 
 @by_class
-def baseline(law, base, weight_lv, place_d, row, column):
-    """The exposure of a cell that is not stored: by default base, that of all such cells of the row.
-
-    If exposures vary by column, base is 0, and they are in a table (see ``entries``).
-    """
-    raise NotImplementedError
-
-
-@by_class
 def draw_counts(law, row, n, batch, tally, source, rng):
     """Replace count_i, the reports, by draws of what is allocated at the first n entries of a batch from one row.
 
@@ -182,9 +173,3 @@ def same_law(law, row, column):
 def whole_exposure(law, row, column):
     """1."""
     return 1.0
-
-
-@by_default(baseline)
-def same_baseline(law, base, weight_lv, place_d, row, column):
-    """That of the row."""
-    return base

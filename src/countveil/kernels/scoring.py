@@ -6,7 +6,6 @@ from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import BATCH, MASKED, new_expectations
 from countveil.kernels.gibbs import NONE, fill_rates, inner
 from countveil.kernels.law import (
-    baseline,
     expect_counts,
     law_at,
     report_score,
@@ -88,7 +87,7 @@ def score_rows(law, entries, factors, phi_kv, together, slope_e):
             v, report = columns[e], np.int64(reports[e])
             level = level_d[d] if level_e.size == 0 else level_e[e]
             rate = rates[(d - first) * n_columns + v] if together > 0 else inner(theta_dk, d, phi_vk, v)
-            total += baseline(law, base, weight_lv, place_d, d, v) * rate
+            total += (weight_lv[place_d[d], v] if place_d.size > 0 else base) * rate
             if report > 0:
                 column_i[n], report_i[n], rate_i[n], level_i[n], place_i[n] = v, report, rate, level, e
                 n += 1

@@ -10,7 +10,7 @@ import numpy as np
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import MASKED
 from countveil.kernels.general import varies_by_column
-from countveil.kernels.law import baseline, law_at, seen_exposure, unseen_exposure
+from countveil.kernels.law import law_at, seen_exposure, unseen_exposure
 
 COLUMNS_PER_TILE = 256
 CELLS_OF_RATES = 1 << 18
@@ -129,8 +129,9 @@ def fill_excess(law, entries, next_d, first, last, cells):
         while e < end and columns[e] < last:
             level = level_d[d] if level_e.size == 0 else level_e[e]
             v = np.int64(columns[e])
-            unstored = baseline(law, base, weight_lv, place_d, d, v)
-            value = excess_exposure(law, d, v, np.int64(reports[e]), level, unstored)
+            if place_d.size > 0:
+                base = weight_lv[place_d[d], v]
+            value = excess_exposure(law, d, v, np.int64(reports[e]), level, base)
             if value != 0.0:
                 found = True
                 cells[d * size + v - first] = value
@@ -174,8 +175,9 @@ def row_exposures_by_entries(law, entries, phi_vk, exposure_dk):
         for e in range(indptr[d], indptr[d + 1]):
             level = level_d[d] if level_e.size == 0 else level_e[e]
             v = np.int64(columns[e])
-            unstored = baseline(law, base, weight_lv, place_d, d, v)
-            excess = excess_exposure(law, d, v, np.int64(reports[e]), level, unstored)
+            if place_d.size > 0:
+                base = weight_lv[place_d[d], v]
+            excess = excess_exposure(law, d, v, np.int64(reports[e]), level, base)
             if excess != 0.0:
                 for k in range(exposure_dk.shape[1]):
                     exposure_dk[d, k] += excess * phi_vk[v, k]
@@ -192,8 +194,9 @@ def column_exposures_by_entries(law, entries, theta_dk, exposure_vk):
         for e in range(indptr[d], indptr[d + 1]):
             level = level_d[d] if level_e.size == 0 else level_e[e]
             v = np.int64(columns[e])
-            unstored = baseline(law, base, weight_lv, place_d, d, v)
-            excess = excess_exposure(law, d, v, np.int64(reports[e]), level, unstored)
+            if place_d.size > 0:
+                base = weight_lv[place_d[d], v]
+            excess = excess_exposure(law, d, v, np.int64(reports[e]), level, base)
             if excess != 0.0:
                 for k in range(theta_dk.shape[1]):
                     exposure_vk[v, k] += excess * theta_dk[d, k]

@@ -12,7 +12,7 @@ import numpy as np
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import BATCH, level_at, new_expectations
 from countveil.kernels.gibbs import inner
-from countveil.kernels.law import baseline, expect_counts, expected_ratio, law_at, unseen_constant
+from countveil.kernels.law import expect_counts, expected_ratio, law_at, unseen_constant
 from countveil.kernels.random import SMALLEST, digamma
 from countveil.kernels.tiles import (
     COLUMNS_PER_TILE,
@@ -49,6 +49,7 @@ def settle_rows(
     """
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
+    weight_lv, place_d = entries.weight_lv, entries.place_d
     n_rows, n_topics = theta_g_dk.shape
     ratio_k = np.empty(n_topics)
     new_rate_k = np.empty(n_topics)
@@ -59,7 +60,7 @@ def settle_rows(
         for e in range(indptr[d], indptr[d + 1]):
             level = level_at(level_d, level_e, d, e)
             v = np.int64(columns[e])
-            unstored = baseline(law, base, entries.weight_lv, entries.place_d, d, v)
+            unstored = weight_lv[place_d[d], v] if place_d.size > 0 else base
             exposure = excess_exposure(law, d, v, np.int64(reports[e]), level, unstored)
             for k in range(n_topics):
                 new_rate_k[k] += exposure * phi_m_vk[v, k]

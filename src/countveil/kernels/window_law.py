@@ -29,12 +29,6 @@ def window_law_at(law, row, column):
     return WindowLaw(law.noise, likelihood_at(law.likelihood, row, column))
 
 
-@provides(law.baseline, WindowLaw)
-def window_baseline(law, base, weight_lv, place_d, row, column):
-    """The likelihood's."""
-    return general.baseline_of(law.likelihood, base, weight_lv, place_d, row, column)
-
-
 @provides(law.draw_counts, WindowLaw)
 def draw_counts(law, row, n, batch, tally, source, rng):
     """Entry by entry. Most calls are given numbers alone: references to arrays would be counted at each."""

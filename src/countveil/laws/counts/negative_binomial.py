@@ -41,7 +41,7 @@ class NegativeBinomialCounts(NamedTuple):
     One class for all three, so that loops are compiled once.
     """
 
-    parameters: tuple[np.ndarray, ...] = ()
+    parameters: tuple[np.ndarray, ...] = ()  # every p; what their prior is, loops need not know
     q: np.ndarray = NONE  # -log(1 - p) of every p
     by_row: int = 0  # 1 if every row has a p of its own, else 0
     by_column: int = 0  # the same of columns
@@ -122,9 +122,9 @@ class NegativeBinomial:
         return float(bounds[0]) * (1.0 - 1e-9), float(bounds[1]) * (1.0 + 1e-9)
 
     def counts_given(self, parameters: Parameters) -> Any:
-        """``counts`` with these parameters, and with every q; loops are compiled for arrays that can be written to."""
-        own = tuple(np.require(each, requirements=["C", "W"]) for each in parameters)
-        return self.counts._replace(parameters=own, q=-np.log1p(-own[0]))
+        """``counts`` with every p and q; loops are compiled for arrays that can be written to."""
+        p = np.require(parameters[0], requirements=["C", "W"])
+        return self.counts._replace(parameters=(p,), q=-np.log1p(-p))
 
     def p_of(self, parameters: Parameters) -> Any:
         """p, from the parameters or as it is known."""
@@ -264,12 +264,6 @@ def add_to_counts_and_bursts(
     place = place_of(likelihood, row, column)
     tally[place] += count
     tally[tally.size // 2 + place] += parts
-
-
-@provides(general.baseline_of, NegativeBinomialCounts)
-def baseline_of_cell(likelihood: Any, base: Any, weight_lv: Any, place_d: Any, row: Any, column: Any) -> Any:
-    """From the table where p varies by column, else that of the row."""
-    return weight_lv[place_d[row], column] if likelihood.by_column else base
 
 
 @provides(general.log_mass, NegativeBinomialCell)

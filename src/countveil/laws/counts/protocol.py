@@ -31,10 +31,9 @@ class Likelihood(Protocol):
 
     A likelihood may have parameters of its own, arrays that a sampler draws after the factors in every sweep. Where
     they vary by row or by column (not both), its named tuple provides ``kernels.general.likelihood_at``. If by column,
-    it has a field ``by_column`` that is 1, and provides ``kernels.general.baseline_of`` with values from the table; if
-    by row, it has a field ``first_row`` (see ``laws.counts.laws.in_block``). If its loops need more than the
-    parameters, a method ``counts_given`` of the likelihood returns ``counts`` with given parameters and with what
-    follows from them. The vectorised methods take the parameters of each cell (see ``parameters_at``).
+    it has a field ``by_column`` that is 1; if by row, a field ``first_row`` (see ``laws.counts.laws.in_block``). If its
+    loops need more than the parameters, or not all of them, a method ``counts_given`` of the likelihood returns
+    ``counts`` with what they need. The vectorised methods take the parameters of each cell (see ``parameters_at``).
 
     Attributes:
         name: as tables, files and messages have it. ``repr`` gives it too, with settings if there are any: checkpoints

@@ -14,7 +14,7 @@ import numpy as np
 from countveil.kernels import law
 from countveil.kernels.compiled import subroutine
 from countveil.kernels.entries import BATCH
-from countveil.kernels.general import add_to_tally, baseline_of, likelihood_at, parts_exposure
+from countveil.kernels.general import add_to_tally, likelihood_at, parts_exposure
 from countveil.kernels.law import provides
 from countveil.kernels.negative_binomial import (
     draw_bursts_of_all,
@@ -201,12 +201,6 @@ def score_and_bursts(r, s, p, alpha):
 def law_at(law, row, column):
     """That of the cell's likelihood."""
     return TwoSidedGeometricNegativeBinomial(likelihood_at(law.likelihood, row, column))
-
-
-@provides(law.baseline, TwoSidedGeometricNegativeBinomial)
-def baseline(law, base, weight_lv, place_d, row, column):
-    """The likelihood's."""
-    return baseline_of(law.likelihood, base, weight_lv, place_d, row, column)
 
 
 @provides(law.draw_counts, TwoSidedGeometricNegativeBinomial)
