@@ -18,7 +18,7 @@ from countveil.kernels.law import (
     law_at,
     provides,
     report_score,
-    seen_exposure,
+    seen_exposures,
     unseen_constant,
     unseen_exposure,
     unseen_score,
@@ -55,10 +55,10 @@ def cell_of(exposed, row, column):
     return ExposedCell(plain, exposed.likelihood, exposure_at(exposed, row, column))
 
 
-@provides(seen_exposure, ExposedLaw)
-def seen_exposure_exposed(exposed, row, column):
-    """The cell's."""
-    return exposure_at(exposed, row, column)
+@provides(seen_exposures, ExposedLaw)
+def seen_exposures_exposed(exposed, row):
+    """The row's."""
+    return exposed.exposure_dv[exposed.first_row + row]
 
 
 @provides(draw_counts, ExposedLaw)

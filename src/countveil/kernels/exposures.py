@@ -7,8 +7,7 @@ equation 3.3).
 import numpy as np
 
 from countveil.kernels.compiled import kernel
-from countveil.kernels.entries import level_at
-from countveil.kernels.tiles import add_column_exposures, add_row_exposures, excess_exposure
+from countveil.kernels.tiles import add_column_exposures, add_row_exposures, fill_excesses
 
 
 def row_exposures(law, entries, phi_vk, phi_total_k, exposure_dk, dense):
@@ -34,13 +33,6 @@ def add_baselines(exposure_d, theta_dk, total_k):
 @kernel
 def entry_excesses(law, entries, excess_e):
     """excess_e = each stored entry's exposure less its row's baseline, in place."""
-    indptr, reports, exposure_d = entries.indptr, entries.reports, entries.exposure_d
-    level_d, level_e = entries.level_d, entries.level_e
-    weight_lv, place_d = entries.weight_lv, entries.place_d
-    for d in range(exposure_d.size):
-        base = exposure_d[d]
-        for e in range(indptr[d], indptr[d + 1]):
-            level, v = level_at(level_d, level_e, d, e), np.int64(entries.columns[e])
-            if place_d.size > 0:
-                base = weight_lv[place_d[d], v]
-            excess_e[e] = excess_exposure(law, d, v, np.int64(reports[e]), level, base)
+    indptr = entries.indptr
+    for d in range(entries.exposure_d.size):
+        fill_excesses(law, entries, d, indptr[d], indptr[d + 1], excess_e[indptr[d] : indptr[d + 1]])

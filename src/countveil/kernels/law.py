@@ -16,6 +16,7 @@ from collections.abc import Callable
 from functools import singledispatch
 from typing import Any, ClassVar
 
+import numpy as np
 from numba import types
 from numba.core.typing.templates import AbstractTemplate, infer_global
 
@@ -140,8 +141,8 @@ def unseen_exposure(law, level):
 
 
 @by_class
-def seen_exposure(law, row, column):
-    """The exposure of a report that is stored and positive: by default 1."""
+def seen_exposures(law, row):
+    """(V,) exposures of a row's positive reports; empty where each is 1, as without exposures by cell."""
     raise NotImplementedError
 
 
@@ -169,7 +170,7 @@ def same_law(law, row, column):
     return law
 
 
-@by_default(seen_exposure)
-def whole_exposure(law, row, column):
-    """1."""
-    return 1.0
+@by_default(seen_exposures)
+def whole_exposures(law, row):
+    """Of 1 each."""
+    return np.empty(0)

@@ -9,7 +9,7 @@ from countveil.kernels.law import (
     expect_counts,
     law_at,
     report_score,
-    seen_exposure,
+    seen_exposures,
     unseen_constant,
     unseen_exposure,
     unseen_score,
@@ -105,9 +105,9 @@ def score_rows(law, entries, factors, phi_kv, together, slope_e):
 def score_batch(law, row, n, batch, place_i, slope_e):
     """The sum of log P(report_i | rate_i); their derivatives go to their places in slope_e, unless it is empty."""
     column_i, _, rate_i, _, ratio_i, _ = batch
-    total = expect_counts(law, row, n, batch)
+    total, seen_v = expect_counts(law, row, n, batch), seen_exposures(law, row)
     for i in range(n):
-        exposure = seen_exposure(law, row, column_i[i])
+        exposure = seen_v[column_i[i]] if seen_v.size > 0 else 1.0
         total -= exposure * rate_i[i]
         if slope_e.size > 0:
             slope_e[place_i[i]] = ratio_i[i] - exposure

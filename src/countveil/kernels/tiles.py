@@ -10,7 +10,7 @@ import numpy as np
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import MASKED
 from countveil.kernels.general import varies_by_column
-from countveil.kernels.law import law_at, seen_exposure, unseen_exposure
+from countveil.kernels.law import law_at, seen_exposures, unseen_exposure
 
 COLUMNS_PER_TILE = 256
 CELLS_OF_RATES = 1 << 18
@@ -20,13 +20,30 @@ DENSE_SHARE = 0.08
 
 
 @subroutine
-def excess_exposure(law, d, v, report, level, base):
-    """A stored entry's exposure (its law's by whether it is positive, 0 if masked) less its cell's baseline."""
-    if report > 0:
-        return seen_exposure(law, d, v) - base
-    if report == MASKED:
-        return -base
-    return unseen_exposure(law_at(law, d, v), level) - base
+def fill_excesses(law, entries, d, first, last, excess_i):
+    """excess_i = what stored entries first to last of row d have as exposures, less those of cells not stored there.
+
+    That is their law's by whether the report is positive, and 0 where masked. A law is handed on once for all of them,
+    since each time references to all of its arrays are counted.
+    """
+    columns, reports, level_e = entries.columns, entries.reports, entries.level_e
+    weight_lv, place_d = entries.weight_lv, entries.place_d
+    base, seen_v = entries.exposure_d[d], seen_exposures(law, d)
+    alike = level_e.size == 0 and seen_v.size == 0  # cells without positive reports, stored or not
+    for e in range(first, last):
+        v = np.int64(columns[e])
+        if place_d.size > 0:
+            base = weight_lv[place_d[d], v]
+        if reports[e] > 0:
+            exposure = seen_v[v] if seen_v.size > 0 else 1.0
+        elif reports[e] == MASKED:
+            exposure = 0.0
+        elif alike:
+            exposure = base
+        else:
+            level = entries.level_d[d] if level_e.size == 0 else level_e[e]
+            exposure = unseen_exposure(law_at(law, d, v), level)
+        excess_i[e - first] = exposure - base
 
 
 def is_dense(entries, n_columns):
@@ -100,10 +117,11 @@ def new_space(entries, n_topics):
 def exposures_by_tiles(law, entries, factor, exposure, space, of_rows):
     """Add to the exposures of rows, given phi, or of columns, given theta, by matrix products over all cells."""
     next_d, cells, products = space
+    excess_i = np.empty(COLUMNS_PER_TILE)
     n_columns = factor.shape[0] if of_rows else exposure.shape[0]
     for first in range(0, n_columns, COLUMNS_PER_TILE):
         last = min(first + COLUMNS_PER_TILE, n_columns)
-        if fill_excess(law, entries, next_d, first, last, cells):
+        if fill_tile(law, entries, next_d, first, last, cells, excess_i):
             if of_rows:
                 add_to_rows(cells, first, last, factor, products, exposure)
             else:
@@ -111,32 +129,25 @@ def exposures_by_tiles(law, entries, factor, exposure, space, of_rows):
 
 
 @subroutine
-def fill_excess(law, entries, next_d, first, last, cells):
+def fill_tile(law, entries, next_d, first, last, cells, excess_i):
     """Fill a tile, (D, last - first) flattened, with stored entries' excess exposures, and with 0 elsewhere.
 
     next_d, each row's next entry, is advanced. Returns whether any excess is not zero.
     """
-    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
-    level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
-    weight_lv, place_d = entries.weight_lv, entries.place_d
+    indptr, columns = entries.indptr, entries.columns
     found, size = False, last - first
     for i in range(next_d.size * size):
         cells[i] = 0.0
     for d in range(next_d.size):
-        base = exposure_d[d]
-        e = next_d[d]
-        end = indptr[d + 1]
-        while e < end and columns[e] < last:
-            level = level_d[d] if level_e.size == 0 else level_e[e]
-            v = np.int64(columns[e])
-            if place_d.size > 0:
-                base = weight_lv[place_d[d], v]
-            value = excess_exposure(law, d, v, np.int64(reports[e]), level, base)
-            if value != 0.0:
-                found = True
-                cells[d * size + v - first] = value
+        begin = e = next_d[d]
+        while e < indptr[d + 1] and columns[e] < last:
             e += 1
         next_d[d] = e
+        fill_excesses(law, entries, d, begin, e, excess_i)
+        for i in range(e - begin):
+            if excess_i[i] != 0.0:
+                found = True
+                cells[d * size + np.int64(columns[begin + i]) - first] = excess_i[i]
     return found
 
 
@@ -167,17 +178,11 @@ def add_to_columns(cells, first, last, theta_dk, products, sum_vk):
 @kernel
 def row_exposures_by_entries(law, entries, phi_vk, exposure_dk):
     """``add_row_exposures`` entry by entry."""
-    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
-    level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
-    weight_lv, place_d = entries.weight_lv, entries.place_d
+    indptr, columns, excess_i = entries.indptr, entries.columns, np.empty(len(phi_vk))
     for d in range(exposure_dk.shape[0]):
-        base = exposure_d[d]
+        fill_excesses(law, entries, d, indptr[d], indptr[d + 1], excess_i)
         for e in range(indptr[d], indptr[d + 1]):
-            level = level_d[d] if level_e.size == 0 else level_e[e]
-            v = np.int64(columns[e])
-            if place_d.size > 0:
-                base = weight_lv[place_d[d], v]
-            excess = excess_exposure(law, d, v, np.int64(reports[e]), level, base)
+            excess, v = excess_i[e - indptr[d]], columns[e]
             if excess != 0.0:
                 for k in range(exposure_dk.shape[1]):
                     exposure_dk[d, k] += excess * phi_vk[v, k]
@@ -186,17 +191,11 @@ def row_exposures_by_entries(law, entries, phi_vk, exposure_dk):
 @kernel
 def column_exposures_by_entries(law, entries, theta_dk, exposure_vk):
     """``add_column_exposures`` entry by entry."""
-    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
-    level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
-    weight_lv, place_d = entries.weight_lv, entries.place_d
+    indptr, columns, excess_i = entries.indptr, entries.columns, np.empty(len(exposure_vk))
     for d in range(theta_dk.shape[0]):
-        base = exposure_d[d]
+        fill_excesses(law, entries, d, indptr[d], indptr[d + 1], excess_i)
         for e in range(indptr[d], indptr[d + 1]):
-            level = level_d[d] if level_e.size == 0 else level_e[e]
-            v = np.int64(columns[e])
-            if place_d.size > 0:
-                base = weight_lv[place_d[d], v]
-            excess = excess_exposure(law, d, v, np.int64(reports[e]), level, base)
+            excess, v = excess_i[e - indptr[d]], columns[e]
             if excess != 0.0:
                 for k in range(theta_dk.shape[1]):
                     exposure_vk[v, k] += excess * theta_dk[d, k]

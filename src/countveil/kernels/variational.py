@@ -20,7 +20,7 @@ from countveil.kernels.tiles import (
     add_row_exposures,
     add_to_columns,
     add_to_rows,
-    excess_exposure,
+    fill_excesses,
     new_space,
 )
 
@@ -49,19 +49,16 @@ def settle_rows(
     """
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e, exposure_d = entries.level_d, entries.level_e, entries.exposure_d
-    weight_lv, place_d = entries.weight_lv, entries.place_d
     n_rows, n_topics = theta_g_dk.shape
     ratio_k = np.empty(n_topics)
-    new_rate_k = np.empty(n_topics)
+    new_rate_k, excess_i = np.empty(n_topics), np.empty(len(phi_m_vk))
     for d in range(n_rows):
         base = exposure_d[d]
         for k in range(n_topics):
             new_rate_k[k] = rate_dk[d, k] + base * phi_total_k[k]
+        fill_excesses(law, entries, d, indptr[d], indptr[d + 1], excess_i)
         for e in range(indptr[d], indptr[d + 1]):
-            level = level_at(level_d, level_e, d, e)
-            v = np.int64(columns[e])
-            unstored = weight_lv[place_d[d], v] if place_d.size > 0 else base
-            exposure = excess_exposure(law, d, v, np.int64(reports[e]), level, unstored)
+            v, exposure = np.int64(columns[e]), excess_i[e - indptr[d]]
             for k in range(n_topics):
                 new_rate_k[k] += exposure * phi_m_vk[v, k]
         for _ in range(most):

@@ -18,7 +18,7 @@ from countveil.kernels.report_kernels import (
     VALUE,
     SmoothKernel,
 )
-from countveil.kernels.windows import WindowLaw, draw_cell, draw_count, moments_of_cell
+from countveil.kernels.windows import WindowLaw, draw_cell, draw_count, moments_of_cell, score_of_cell
 
 __all__ = ["WindowLaw"]
 
@@ -82,7 +82,7 @@ def expect_both(law, report, rate, level):
 @provides(law.report_score, WindowLaw)
 def report_score(law, report, rate, level):
     """The log of the sum of all weights."""
-    return moments_of_cell(law.noise, law.likelihood, report, rate if rate > SMALLEST else SMALLEST)[0]
+    return score_of_cell(law.noise, law.likelihood, report, rate if rate > SMALLEST else SMALLEST)
 
 
 for same, as_generally in (

@@ -123,6 +123,12 @@ def moments_of_cell(noise, likelihood, report, rate):
 
 
 @by_class
+def score_of_cell(noise, likelihood, report, rate):
+    """``score`` likewise."""
+    raise NotImplementedError
+
+
+@by_class
 def mean_count(likelihood, rate):
     """The mean of a count without a report."""
     raise NotImplementedError
@@ -267,6 +273,23 @@ def moments(law, report, rate):
     if math.isnan(largest):
         largest = log_weight(law, report, window.top, rate)
     return largest + math.log(total), counts / total, parts / total
+
+
+@subroutine
+def score(law, report, rate):
+    """log P(report | rate) alone: neither counts nor parts are averaged, and fewer weights matter."""
+    if not is_log_concave(law.noise, report):
+        return moments_of_all(law, report, rate)[0]
+    if is_open(law.noise, report):
+        possible, of_rest, _, _ = moments_of_rest(law, report, rate)
+        if possible:
+            return of_rest
+    window = window_of(law, report, rate)
+    _, total = walk(law, report, rate, window, NO_TARGET)
+    largest = window.log_largest
+    if math.isnan(largest):
+        largest = log_weight(law, report, window.top, rate)
+    return largest + math.log(total)
 
 
 @subroutine

@@ -188,13 +188,18 @@ def draw_count(r, s, p, alpha, rng):
 
 
 @subroutine
+def log_of_none(r, s, p, alpha):
+    """log P(report and count 0)."""
+    return log_normaliser(alpha) + s * math.log1p(-p) + r * math.log(alpha)
+
+
+@subroutine
 def score_and_bursts(r, s, p, alpha):
     """(log P(report), E[bursts | report]) of a positive report."""
     if alpha <= 0.0:
         return negative_binomial_logpmf(r, s, p), expected_bursts(r, s)
     _, reference, total, moment = sum_weights(r, s, p, alpha, math.inf, True)
-    none = log_normaliser(alpha) + s * math.log1p(-p) + r * math.log(alpha)  # of the count 0
-    return none + reference + math.log(total), moment / total
+    return log_of_none(r, s, p, alpha) + reference + math.log(total), moment / total
 
 
 @provides(law.law_at, TwoSidedGeometricNegativeBinomial)
@@ -259,8 +264,11 @@ def expect_both(law, report, rate, level):
 def report_score(law, report, rate, level):
     """log P(report | rate)."""
     cell = law.likelihood
-    score, _ = score_and_bursts(report, shape_of(cell, rate), cell.p, level)
-    return score
+    s, p = shape_of(cell, rate), cell.p
+    if level <= 0.0:
+        return negative_binomial_logpmf(report, s, p)
+    _, reference, total, _ = sum_weights(report, s, p, level, math.inf, False)
+    return log_of_none(report, s, p, level) + reference + math.log(total)
 
 
 @provides(law.unseen_exposure, TwoSidedGeometricNegativeBinomial)
