@@ -38,8 +38,8 @@ def new_study(
         list[str],
         typer.Option(
             metavar="N:EPSILON",
-            help="A level that participants may choose: hide up to N at epsilon; or rho:RHO, which needs --signed. "
-            "All levels must be of one kind. Repeatable.",
+            help="A level that participants may choose: privacy loss EPSILON for a total change of N in the counts; or "
+            "rho:RHO, which needs --signed. All levels must be of one kind. Repeatable.",
         ),
     ],
     categories: Annotated[
@@ -53,7 +53,7 @@ def new_study(
         bool,
         typer.Option(
             "--signed",
-            help="Reports keep their sign: levels of rho need it, and with other levels the models here do not.",
+            help="Allow negative reports: levels of rho need it; at other levels the models do not.",
         ),
     ] = False,
     address: Annotated[
@@ -70,7 +70,7 @@ def new_study(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUES",
-            help="A fact that participants state unprotected, without noise: party=D,R,other for one of these values, "
+            help="A fact that participants state without noise, unprotected: party=D,R,other for one of these values, "
             "age=number or age=number:18:120 for a number. Repeatable.",
         ),
     ] = None,
