@@ -136,7 +136,9 @@ def waves_of(
     from countveil.data.joining import by_wave
 
     if shape is not None:
-        raise ValueError(f"shape must be left to a release in waves, got {shape}")
+        raise ValueError(
+            f"--shape must be left out with a release in waves, which has its own axes, got {shape}"
+        )
     found = by_wave(release)
     n_people, n_waves, *others = found.mode_shape
     things = ["item"] if len(others) == 1 else [f"mode{i}" for i in range(2, len(found.mode_shape))]

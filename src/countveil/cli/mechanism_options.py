@@ -248,7 +248,7 @@ def mechanism_in_text(option: str, text: str) -> Mechanism | None:
     odd = next((name for name in options if name.removeprefix("--") not in names or name[:2] != "--"), None)
     if odd is not None or len(options) > len(values) or len(set(options)) < len(options):
         raise ValueError(
-            f'{option} must be exact, or a mechanism as options state it, such as "random-rounding --base 3", got '
+            f'{option} must be exact, or a mechanism with its options, such as "random-rounding --base 3", got '
             f"{text!r:.60}"
         )
     given = {name[2:]: value for name, value in zip(options, values, strict=True)}

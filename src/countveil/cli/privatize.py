@@ -206,7 +206,8 @@ def rounding_of(mechanism: str | None, base: str | None) -> int | None:
         )
     if base is None or not re.fullmatch("[0-9]{1,10}", base, re.ASCII):
         raise ValueError(
-            f"--base must be a whole number from 2 on, got {'none' if base is None else ascii(base)[:20]}"
+            "--base must be a whole number of at least 2, such as --base 3, got "
+            f"{'none' if base is None else ascii(base)[:20]}"
         )
     return int(base)
 

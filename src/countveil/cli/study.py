@@ -121,14 +121,15 @@ def read_covariate(text: str) -> Covariate:
     name, sign, allowed = text.partition("=")
     if not sign:
         raise ValueError(
-            f"covariate must be NAME=VALUES, such as party=D,R or age=number:18:120, got {text!r:.60}"
+            f"--covariate must be NAME=VALUES, such as party=D,R or age=number:18:120, got {text!r:.60}"
         )
     kind, *ends = allowed.split(":")
     if kind != "number":
         return Covariate(name, tuple(part.strip() for part in allowed.split(",")))
     if len(ends) not in (0, 2):
         raise ValueError(
-            f"covariate must have two bounds, such as {name}=number:18:120 or number:0:, got {text!r:.60}"
+            f"--covariate must have two bounds, either of which may be empty, such as {name}=number:18:120 or "
+            f"{name}=number:0:, got {text!r:.60}"
         )
     low, high = (spelt(end) if end else None for end in ends) if ends else (None, None)
     return Covariate(name, (), low, high)
