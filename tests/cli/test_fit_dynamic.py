@@ -134,7 +134,7 @@ def test_a_release_in_waves_has_people_waves_and_items(months):
     assert "3 people in 2 waves, 5 reports of 6; what is absent is masked." in said
     assert "come to at most" in said
     assert "Expected counts by wave, with 90% intervals" in said
-    assert "shape must be left to a release in waves" in fails(*asked, "--shape", "5,2", "--force")
+    assert "--shape must be left out with a release in waves" in fails(*asked, "--shape", "5,2", "--force")
 
 
 @pytest.mark.parametrize("years", [2, 4])

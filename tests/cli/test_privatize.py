@@ -275,5 +275,7 @@ def test_random_rounding_says_that_it_is_no_differential_privacy(here):
         *rounding[:4], "--force", "--mechanism", "laplace", "--base", "3"
     )
     assert "got none" in fails(*rounding[:4], "--force", "--base", "3")
-    assert "--base must be a whole number from 2 on, got none" in fails(*rounding[:6], "--force")
+    assert "--base must be a whole number of at least 2, such as --base 3, got none" in fails(
+        *rounding[:6], "--force"
+    )
     assert "base" in fails(*rounding[:7], "1", "--force")

@@ -149,7 +149,7 @@ def test_both_margins_of_a_wide_table_are_kept(here):
         ),
         (
             ("--totals", "by_age.csv", "--totals-of", "columns", "--totals-mechanism", "rounding base 3"),
-            "a mechanism as options state it, such as",
+            "a mechanism with its options, such as",
         ),
         (
             ("--total-row", "county 1", "--totals-of", "states.csv"),

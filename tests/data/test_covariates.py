@@ -91,7 +91,7 @@ def test_other_rows_must_be_like_those_of_the_fit(values, said):
             FRAME.assign(party=["D", None, "D", None, "R"]),
             "'party' must have no missing values, got 2, the first in row bea",
         ),
-        (FRAME.assign(year=1990), "'year', which does not"),
+        (FRAME.assign(year=1990), "'year', which is the same in all"),
     ],
 )
 def test_frames_that_do_not_fit_are_refused(frame, said):
@@ -106,10 +106,10 @@ def test_frames_that_do_not_fit_are_refused(frame, said):
     [
         ("~ __import__('os').system('true')", "such as"),
         ("~ open(year)", "may call"),
-        ("~ bs(year, __import__('os').getpid())", "such as|simple calls|may call"),
-        ("~ year.real", "simple calls"),
+        ("~ bs(year, __import__('os').getpid())", "such as|may call"),
+        ("~ year.real", "only names, numbers, .* calls such as log"),
         ("~ np.log(year)", "may call"),
-        ("~ bs(year, 4 if year else 5)", "simple calls"),
+        ("~ bs(year, 4 if year else 5)", "only names, numbers, .* calls such as log"),
         ("~ {year}", "names, calls and the signs"),
         ("~ (party + year)**9", "names, calls and the signs"),
         ("party ~ year", "nothing before"),

@@ -121,7 +121,7 @@ def test_a_graph_with_weights_in_text(file):
     for broken in ("<graphml>", GRAPH.replace("utf-8", "ut-f-8")):
         with pytest.raises(ValueError, match="must hold a graph"):
             read_edges(file(broken, "s.graphml"))
-    with pytest.raises(ValueError, match="edge list, got a graph"):
+    with pytest.raises(ValueError, match=r"must be left out with a graph, .* got \['a', 'b'\] for"):
         read_edges(file(GRAPH, "s.graphml"), ["a", "b"])
 
 

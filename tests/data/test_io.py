@@ -319,7 +319,7 @@ def test_the_first_number_of_svmlight_is_shown_or_stated(here):
 @pytest.mark.parametrize(
     ("name", "text", "rule"),
     [
-        ("ap.dat", "2 0:1 4:2 7:1\n", "line 1 declares another number of entries"),
+        ("ap.dat", "2 0:1 4:2 7:1\n", "line 1 must have the number of entries that it declares, got 3 for 2"),
         ("ap.dat", "2 0:1 0:2\n", "must"),
         ("ap.dat", "1 -1:1\n", "must"),
         ("ap.dat", "1 0:x\n", "must hold LDA-C"),

@@ -95,7 +95,9 @@ def test_totals_that_do_not_fit_are_refused(totals, message):
 
 
 def test_other_things_are_refused():
-    with pytest.raises(TypeError, match='must be "exact" or have a mechanism, got float'):
+    with pytest.raises(
+        TypeError, match=r'mechanism of totals must be "exact" or one of countveil.mechanisms, got float'
+    ):
         cv.Reports([[NAN, 12]], m.Suppression(10), totals=[(1, [15], 1.0)])
     with pytest.raises(TypeError, match="totals must be a list"):
         cv.Reports([[NAN, 12]], m.Suppression(10), totals=5)
@@ -190,7 +192,7 @@ def test_reports_with_a_gap_have_no_totals_and_others_of_the_same_rules_have():
     rules = m.Composed(m.Suppression(3), m.Rounding(20))
     found = cv.Reports([[np.nan, 20]], rules, totals=[(1, [30])])
     assert found.totals.in_words
-    with pytest.raises(ValueError, match="mechanism must have a log-concave kernel beside totals"):
+    with pytest.raises(ValueError, match="mechanism must have a log-concave kernel if there are totals"):
         cv.Reports([[0, 20]], rules, totals=[(1, [30])])
     with pytest.raises(ValueError, match="mechanism of totals must have a log-concave kernel"):
         cv.Reports([[6, 4]], m.Rounding(2, "up"), totals=[(1, [0], rules)])

@@ -269,8 +269,10 @@ def test_a_mechanism_that_a_method_does_not_take_is_refused(name):
     if name not in AUXILIARY:
         methods.fit(METHODS[name](), data, model, settings)
         return
-    message = rf"mechanism must be one of \['two-sided geometric'\] for method '{name}', got 'other'"
-    with pytest.raises(ValueError, match=message):
+    rule = rf"mechanism must be one of \['two-sided geometric'\] for method '{name}', got 'other'"
+    with pytest.raises(
+        ValueError, match=f"{rule}: use method 'gibbs', method 'cavi', method 'svi' or method 'em'"
+    ):
         methods.fit(METHODS[name](), data, model, settings)
 
 

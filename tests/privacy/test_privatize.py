@@ -439,7 +439,7 @@ def test_words_outside_the_vocabulary_are_refused_and_not_shown():
         ({"a": 0}, TypeError, "vocabulary must be words in a fixed order, got dict"),
         ("abc", TypeError, "vocabulary must be words in a fixed order, got str"),
         ([1], TypeError, "vocabulary must hold strings, got 1 in entry 0"),
-        (["a", "b", "a"], ValueError, "vocabulary must name each word once, got 1 repetitions"),
+        (["a", "b", "a"], ValueError, "vocabulary must name each word once, got 'a' 2 times"),
     ],
 )
 def test_vocabulary_rules(vocabulary, error, text):

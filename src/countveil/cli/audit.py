@@ -27,11 +27,11 @@ def audit_noise(
 ) -> Result:
     """Check that the installed noise generator delivers the promised privacy.
 
-    Tests every route from counts to reports (arrays, sparse matrices, a participant's report file): alpha or sigma,
-    both signs, the whole distribution, counts of 2^53, 2^60 and 2^62, zeros, reuse of random numbers, lower
-    confidence bounds on epsilon or rho between neighbouring counts, and whether a file's bytes depend only on its
-    noisy counts. Prints the deviation that each check detects with 99% probability. Exit status 1 if a check fails;
-    false alarms have a probability below 1 in 100,000. Takes about half a minute.
+    Draws noise by every route from counts to reports: arrays, sparse matrices, a participant's report file. Tests its
+    distribution (alpha or sigma, both signs, zeros, counts of 2^53, 2^60 and 2^62) and that no random number is used
+    twice. Computes lower confidence bounds on epsilon or rho between neighbouring counts. Tests that a file's bytes
+    depend only on its noisy counts. For each check, prints the deviation that it detects with 99% probability. The exit
+    status is 1 if a check fails; a false alarm has a probability below 1 in 100,000. Takes about half a minute.
 
     Example: `countveil audit --level 10:1`
     """

@@ -117,8 +117,9 @@ def compare_models(
 ) -> Result:
     """Compare numbers of topics, communities or components by how well they predict held-out reports.
 
-    Cross-validation over the cells, by default with five folds. Prints the mean log predictive probability of 1,000
-    held-out reports, differences from the best model with standard errors, and the models that are level with it.
+    Cross-validates over the cells, by default with five folds. Prints the log predictive probability of the held-out
+    reports, per 1,000 reports, differences from the best model with standard errors, and the models within two standard
+    errors of the best.
 
     Example: `countveil compare survey.npz --topics 5,10,20,50 --seed 1`
     """

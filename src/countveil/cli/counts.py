@@ -37,14 +37,17 @@ def counts(
     ] = None,
     interval: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
     draws: Annotated[
-        int, typer.Option(min=1, help="Number of tables drawn, for sums and for data with known totals.")
+        int,
+        typer.Option(
+            min=1, help="Number of posterior draws of the table, for sums and for data with known totals."
+        ),
     ] = 400,
     force: Force = False,
 ) -> Result:
-    """Write the hidden counts of a release, or their sums: mean, median and interval of each.
+    """Estimate the hidden counts of a release, or their sums: mean, median and interval of each.
 
-    Lists counts that are hidden, rounded, top-coded, noisy or masked. If totals are known, the counts meet them. Sums
-    get joint intervals: adding up the ends of single intervals would make them too wide.
+    Lists counts that are hidden, rounded, top-coded, noisy or masked. The estimates use totals if the release has them.
+    Sums get joint intervals: adding up the ends of single intervals would make them too wide.
 
     Example: `countveil counts deaths.nc --release deaths.npz -o counts.csv`
     """

@@ -23,7 +23,8 @@ def demo(
     levels: Annotated[
         str,
         typer.Option(
-            "--epsilon-per-unit", help="Noise levels epsilon/N, in nats per count, separated by commas."
+            "--epsilon-per-unit",
+            help="Noise levels epsilon/N, in nats per unit of a count, separated by commas.",
         ),
     ] = "1,2,3",
     noise_draws: Annotated[
@@ -39,8 +40,8 @@ def demo(
 ) -> None:
     """Privatize 395 Reuters stories, fit the noisy release, and compare with the truth and with other methods.
 
-    Prints a table of scores and the top words side by side, and writes release.npz, scores.csv, fits.csv and
-    scores.png; those of an earlier demo are replaced.
+    Prints a table of scores and the top words side by side. Writes release.npz, scores.csv, fits.csv and scores.png,
+    and replaces those of an earlier demo.
 
     Example: `countveil demo --epsilon-per-unit 0.5,1 --noise-draws 3`. For a network: `countveil demo communities`.
     """
@@ -66,7 +67,9 @@ def demo(
 def communities(
     level: Annotated[
         str,
-        typer.Option("--epsilon-per-unit", help="Level epsilon/N in nats per meeting, a positive decimal."),
+        typer.Option(
+            "--epsilon-per-unit", help="Noise level epsilon/N, in nats per meeting, a positive decimal."
+        ),
     ] = "1",
     n_communities: Annotated[int, typer.Option("--communities", min=1, help="Number of communities C.")] = 6,
     output: Folder = FOLDER,
@@ -75,7 +78,7 @@ def communities(
 ) -> None:
     """Privatize the meetings of characters in Les Misérables, and find the communities behind the noise.
 
-    Writes network.npz, communities.csv and communities.png; those of an earlier demo are replaced.
+    Writes network.npz, communities.csv and communities.png, and replaces those of an earlier demo.
     """
     from countveil.engines.threads import available_threads
     from countveil.experiments.communities import Plan, present

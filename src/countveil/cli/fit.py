@@ -48,7 +48,7 @@ Output = Annotated[Path, typer.Option("--output", "-o", help="The fit to write (
 
 EQUAL = "equal"
 AUTO = '"auto" to choose it by held-out reports'
-CHECKPOINT = "File in which running chains are saved, with method 'gibbs' or method 'augmented-gibbs'."
+CHECKPOINT = "File in which running chains are saved, with method gibbs or augmented-gibbs."
 
 
 class Sampling(NamedTuple):
@@ -118,7 +118,7 @@ class Saving(NamedTuple):
 
     checkpoint: Annotated[Path | None, typer.Option(help=CHECKPOINT, rich_help_panel=FILES)] = None
     checkpoint_minutes: Annotated[
-        float, typer.Option(help="Minutes between two saves.", rich_help_panel=FILES)
+        float, typer.Option(help="Minutes between saves.", rich_help_panel=FILES)
     ] = 5.0
     resume: Annotated[
         bool, typer.Option("--resume", help="Continue from the checkpoint.", rich_help_panel=FILES)

@@ -17,7 +17,7 @@ from countveil.cli.fit import (
     ready,
 )
 from countveil.cli.fit_options import DayFirst
-from countveil.cli.options import Members, Shape, number_or_auto, with_option_groups
+from countveil.cli.options import MODEL, Members, Shape, number_or_auto, with_option_groups
 from countveil.cli.output import plain_errors, say
 from countveil.cli.releases import ReleaseFile
 from countveil.cli.results import Result, with_result
@@ -39,12 +39,13 @@ def fit_dynamic(
     release: ReleaseFile,
     output: Output,
     *,
-    components: Annotated[str, typer.Option(help=f"Number of components K at most, or {AUTO}.")] = "10",
+    components: Annotated[str, typer.Option(help=f"Largest number of components K, or {AUTO}.")] = "10",
     time: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=MODEL,
             help="The time axis: a name in --modes, or its number from 0 [default: the axis called time, otherwise "
-            "the rows]."
+            "the rows].",
         ),
     ] = None,
     modes: Annotated[
@@ -56,14 +57,17 @@ def fit_dynamic(
     volumes: Annotated[
         bool,
         typer.Option(
-            "--volumes", help="Let the total of each time step vary independently of its neighbours."
+            "--volumes",
+            rich_help_panel=MODEL,
+            help="Let the total of each time step vary independently of its neighbours.",
         ),
     ] = False,
     season: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=MODEL,
             help='Number of steps after which a season begins again, such as 12 for months, or "auto" to find it in '
-            "dates [default: no season]."
+            "dates [default: no season].",
         ),
     ] = None,
     day_first: DayFirst = None,
@@ -71,6 +75,7 @@ def fit_dynamic(
         bool,
         typer.Option(
             "--background",
+            rich_help_panel=MODEL,
             help="Add a component spread evenly over all items, for items that were never seen before.",
         ),
     ] = False,
@@ -81,10 +86,10 @@ def fit_dynamic(
 ) -> Result:
     """Fit components that change over time to a release whose rows are time steps, and write the fit.
 
-    Steps whose labels are dates are put in order, and steps that are missing from a regular series are masked; a line
-    names them. Prints each component's share of all expected counts, its largest entries and how much of it persists
-    from one step to the next, with 90% intervals, and whether the results are safe to report. `countveil forecast`
-    continues the fit. Method 'gibbs' or method 'augmented-gibbs'. Ctrl-C, `--checkpoint` and `--resume` work as in
+    Steps labelled by dates are put in order. Steps missing from a regular series are masked, and their labels printed.
+    Prints each component's share of all expected counts, its largest entries and how much of it persists from one step
+    to the next, with 90% intervals, and whether the results are safe to report. `countveil forecast` continues the fit.
+    Only methods gibbs and augmented-gibbs can fit this model. Ctrl-C, `--checkpoint` and `--resume` work as in
     `countveil fit topics`.
 
     A release of a study in waves, from `countveil collect`, has the axes person, wave and item. A person's missing
@@ -131,7 +136,9 @@ def waves_of(
     from countveil.data.joining import by_wave
 
     if shape is not None:
-        raise ValueError(f"shape must be left to a release in waves, got {shape}")
+        raise ValueError(
+            f"--shape must be left out with a release in waves, which has its own axes, got {shape}"
+        )
     found = by_wave(release)
     n_people, n_waves, *others = found.mode_shape
     things = ["item"] if len(others) == 1 else [f"mode{i}" for i in range(2, len(found.mode_shape))]

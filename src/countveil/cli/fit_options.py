@@ -95,7 +95,8 @@ DayFirst = Annotated[
     typer.Option(
         "--day-first/--month-first",
         rich_help_panel=MODEL,
-        help="Whether dates such as 1/2/2020 begin with the day or the month [default: as a number above 12 shows].",
+        help="Whether dates such as 1/2/2020 begin with the day or the month [default: detected from a number above "
+        "12].",
     ),
 ]
 

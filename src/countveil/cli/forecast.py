@@ -21,7 +21,7 @@ def forecast(
     output: Annotated[Path, typer.Option("--output", "-o", help="The table to write (.csv).")],
     steps: Annotated[int, typer.Option(min=1, help="Number of time steps to forecast.")] = 1,
     interval: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
-    draws: Annotated[int, typer.Option(min=1, help="Number of posterior draws to continue.")] = 500,
+    draws: Annotated[int, typer.Option(min=1, help="Number of posterior draws to forecast from.")] = 500,
     seed: Annotated[
         int | None,
         typer.Option(
@@ -33,8 +33,9 @@ def forecast(
         int | None,
         typer.Option(
             min=2,
-            help="Forecast this many of the last steps from those before them, and compare with the last value, the "
-            "same step of the last season and the mean of three. Fits the model that many times; needs --release.",
+            help="Forecast each of the last steps, this many, from the steps before it, and compare with simple "
+            "forecasts: the last value, the same step of the last season and the mean of the last three. Fits the "
+            "model that many times; needs --release.",
         ),
     ] = None,
     release: Annotated[Path | None, typer.Option(help="The release that was fitted, for --check.")] = None,
@@ -42,7 +43,7 @@ def forecast(
 ) -> Result:
     """Forecast the true counts of the next time steps: mean, median and interval of each cell.
 
-    Steps are labelled by continuing numbers or dates at equal distances, otherwise t+1, t+2 and so on.
+    New steps continue labels that are evenly spaced numbers or dates; otherwise they are called t+1, t+2 and so on.
 
     Example: `countveil forecast months.nc -o next.csv --steps 3`
     """

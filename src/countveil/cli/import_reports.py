@@ -25,8 +25,8 @@ Exposure = Annotated[
     str | None,
     typer.Option(
         metavar="FILE|COLUMN",
-        help="Exposure of each cell, such as its population: with --long, a column; otherwise a file like the table, "
-        "with the same labels.",
+        help="Exposure of each cell, such as its population: with --long, a column; otherwise a file laid out as the "
+        "table, with the same labels.",
     ),
 ]
 
@@ -46,7 +46,7 @@ def import_table(
     *,
     source: Annotated[
         str | None,
-        typer.Option(help="Who published the reports, and where, in one line [default: the file name]."),
+        typer.Option(help="Who published the reports and where, in one line [default: the file name]."),
     ] = None,
     by_options: m.MechanismOptions,
     stands_for: CellOptions,
@@ -54,10 +54,10 @@ def import_table(
         Path | None,
         typer.Option(
             metavar="FILE",
-            rich_help_panel=m.PARAMETERS,
-            help="Instead of --mechanism: a .csv with a mechanism and its parameters in each row, and the value of a "
-            "column to which it applies, or the ends of a range, such as 'date from' and 'date to'. Without --long, "
-            "that column is called rows or columns and has their labels.",
+            rich_help_panel=m.MECHANISM,
+            help="Instead of --mechanism: a .csv with one mechanism and its parameters in each row. One more column, "
+            "named after a column of the table, has the value to which the mechanism applies; two such as 'date from' "
+            "and 'date to' state a range. Without --long, this column is called rows or columns and has their labels.",
         ),
     ] = None,
     no_header: Annotated[
@@ -65,7 +65,7 @@ def import_table(
         typer.Option(
             "--no-header",
             rich_help_panel=TABLE,
-            help="The first row of the file is a record: columns have no names.",
+            help="The first row of the file has reports: columns have no names.",
         ),
     ] = False,
     row_labels: Annotated[
@@ -73,8 +73,8 @@ def import_table(
         typer.Option(
             metavar="COLUMN",
             rich_help_panel=TABLE,
-            help="The column that has row labels; or several, separated by commas. A name with a comma goes in double "
-            "quotes.",
+            help="The column that has row labels, or several, separated by commas. Put a name that contains a comma in "
+            "double quotes.",
         ),
     ] = None,
     file: FileOptions,
@@ -82,9 +82,9 @@ def import_table(
         str | None,
         typer.Option(
             metavar="COLUMNS",
-            help="For a file with a row for each cell: the columns of the axes, separated by commas, rows first; one "
-            "with a comma in its name goes in double quotes. Cells without a row have no report, which is refused if "
-            "every count has one.",
+            help="For a file with a row for each cell: the columns that name the cell, separated by commas, rows "
+            "first. Put a name that contains a comma in double quotes. If some cells have no row, state --background, "
+            "unless the mechanism hides counts.",
         ),
     ] = None,
     value: Annotated[
@@ -95,15 +95,16 @@ def import_table(
         typer.Option(
             metavar="COLUMN",
             rich_help_panel=TABLE,
-            help="With --long: the column that states why a cell has no number, in words of --absent and --missing.",
+            help="With --long: the column that states why a cell has no number, in the words of --absent and "
+            "--missing.",
         ),
     ] = None,
     background: Annotated[
         str | None,
         typer.Option(
             rich_help_panel=TABLE,
-            help="With --long: the report of cells without a row: 0 if zeros were left out, or missing if they were "
-            "never reported.",
+            help="With --long: what cells without a row are: 0 if rows of zeros were left out, missing if these cells "
+            "were never reported.",
         ),
     ] = None,
     matrix: MatrixFile,
@@ -118,14 +119,18 @@ def import_table(
     exposure: Exposure = None,
     simulated: Annotated[
         bool,
-        typer.Option("--simulated", help="The noise came from a seeded generator and protects nobody."),
+        typer.Option(
+            "--simulated",
+            rich_help_panel=m.MECHANISM,
+            help="The noise came from a seeded generator and protects nobody.",
+        ),
     ] = False,
     force: Force = False,
 ) -> None:
     """Make a release from a table that somebody else protected.
 
-    State what was done to the counts, as documented by the publisher. Impossible reports are refused; nothing else can
-    be checked here, and the release records that whoever imported it vouches for the mechanism.
+    State what was done to the counts, as the publisher documents it. Reports that the mechanism cannot produce are
+    refused; nothing else can be checked. The release records that whoever imported it vouches for the mechanism.
 
     Example: `countveil import deaths.csv -o deaths.npz --mechanism suppression --below 10 --absent Suppressed
     --source "CDC WONDER, 1999-2020"`

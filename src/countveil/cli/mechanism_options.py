@@ -41,13 +41,13 @@ KINDS: Mapping[str, tuple[Callable[..., Mechanism], tuple[str, ...]]] = {
 Number = str | None
 THEN = " then "
 """Between rules that were applied one after another."""
-PARAMETERS = "Parameters of the mechanism"
-"""The panel of help for them."""
+MECHANISM = "The mechanism"
+"""The panel of help for it and its parameters."""
 
 
 def parameter(help: str, *names: str, **more: Any) -> Any:
     """An option that states a parameter of a mechanism."""
-    return typer.Option(*names, help=help, rich_help_panel=PARAMETERS, **more)
+    return typer.Option(*names, help=help, rich_help_panel=MECHANISM, **more)
 
 
 class MechanismOptions(NamedTuple):
@@ -56,16 +56,19 @@ class MechanismOptions(NamedTuple):
     mechanism: Annotated[
         str | None,
         typer.Option(
-            help=f"What was done to the counts: {', '.join(KINDS)}. Or the rule of a publisher: "
-            f"{', '.join(m.PRESETS)}. Or several rules in order, each with its options: "
-            '"suppression --below 8 then rounding --base 5".'
+            rich_help_panel=MECHANISM,
+            help=f"What was done to the counts: {', '.join(KINDS)}. Or a publisher's rule: {', '.join(m.PRESETS)}. Or "
+            'several rules in the order applied, each with its options: "suppression --below 8 then rounding '
+            '--base 5".',
         ),
     ] = None
-    alpha: Annotated[Number, parameter("Two-sided geometric noise: alpha. Needs no --mechanism.")] = None
+    alpha: Annotated[
+        Number, parameter("Two-sided geometric noise: its alpha; may be given without --mechanism.")
+    ] = None
     sigma: Annotated[
         Number,
         parameter(
-            "Gaussian noise: its standard deviation; with --long, also the column that has it.",
+            "Gaussian noise: its standard deviation, or, with import --long, the column that has it.",
             metavar="NUMBER|COLUMN",
         ),
     ] = None
@@ -80,7 +83,7 @@ class MechanismOptions(NamedTuple):
     below: Annotated[Number, parameter("Suppression: positive counts below this number are hidden.")] = None
     lower: Annotated[Number, parameter("Interval: the smallest count that is hidden.")] = None
     upper: Annotated[Number, parameter("Interval: the largest count that is hidden, or inf.")] = None
-    hides_zero: Annotated[bool, parameter("Suppression: zeros are hidden, too.", "--hides-zero")] = False
+    hides_zero: Annotated[bool, parameter("Suppression: zeros are hidden too.", "--hides-zero")] = False
     above: Annotated[
         Number,
         parameter("Top-coding: its bound. Thresholded noise: noisy values up to this number were left out."),
@@ -89,7 +92,7 @@ class MechanismOptions(NamedTuple):
         Number, parameter("Randomised response: probability that a 0 or 1 was flipped.")
     ] = None
     noise: Annotated[
-        str | None, parameter("Thresholded noise: the mechanism of the noise, such as gaussian.")
+        str | None, parameter("Thresholded noise: the mechanism that added it, such as gaussian.")
     ] = None
     probabilities: Annotated[
         Path | None, parameter("Table: a .csv with P(report | count), a row for each count from 0.")
@@ -245,7 +248,7 @@ def mechanism_in_text(option: str, text: str) -> Mechanism | None:
     odd = next((name for name in options if name.removeprefix("--") not in names or name[:2] != "--"), None)
     if odd is not None or len(options) > len(values) or len(set(options)) < len(options):
         raise ValueError(
-            f'{option} must be exact, or a mechanism as options state it, such as "random-rounding --base 3", got '
+            f'{option} must be exact, or a mechanism with its options, such as "random-rounding --base 3", got '
             f"{text!r:.60}"
         )
     given = {name[2:]: value for name, value in zip(options, values, strict=True)}

@@ -69,8 +69,9 @@ SelfLoops = Annotated[
 Shape = Annotated[
     str | None,
     typer.Option(
+        rich_help_panel=MODEL,
         help="Lengths of the axes, rows first, separated by commas [default: from the column names, as count_table "
-        "writes them]."
+        "writes them].",
     ),
 ]
 Threads = Annotated[

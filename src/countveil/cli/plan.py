@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from countveil.cli import mechanism_options as m
-from countveil.cli.options import Threads, number_or_word, read_any_level, with_option_groups
+from countveil.cli.options import MODEL, SAMPLER, Threads, number_or_word, read_any_level, with_option_groups
 from countveil.cli.output import check_folder, plain_errors, read_table
 from countveil.cli.results import Result, with_result
 from countveil.privacy.study import Study, load
@@ -66,19 +66,23 @@ def plan_study(
         str,
         typer.Option(help='Draw true counts from a model of the pilot ("model") or from its rows ("pilot").'),
     ] = "model",
-    method: Annotated[str, typer.Option(help='"gibbs", or "em": faster, without intervals.')] = "gibbs",
+    method: Annotated[
+        str, typer.Option(rich_help_panel=SAMPLER, help='"gibbs", or "em": faster, without intervals.')
+    ] = "gibbs",
     likelihood: Annotated[
         str,
         typer.Option(
-            help='"poisson", or "negative-binomial" for overdispersed counts such as those of real text: for the fits, '
-            "and for true counts drawn from a model."
+            rich_help_panel=MODEL,
+            help='"poisson", or "negative-binomial" for overdispersed counts, such as words in real text: for the fits '
+            "and for true counts drawn from a model.",
         ),
     ] = "poisson",
     dispersion: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=MODEL,
             help='With a pilot: share one dispersion p ("global"), or fit one per "column" [default with gibbs] or '
-            '"row"; or a known p. Without a pilot: the p of the true counts, such as 0.6, which the fits learn.'
+            '"row"; or a known p. Without a pilot: the p of the true counts, such as 0.6, which the fits estimate.',
         ),
     ] = None,
     replicates: Annotated[int, typer.Option(min=2, help="Number of simulated studies of each size.")] = 3,
@@ -90,12 +94,11 @@ def plan_study(
 ) -> Result:
     """Simulate how much noise a study can bear and how many participants it needs.
 
-    Draws true counts of made-up participants, adds simulated noise, fits, and compares with the truth: error of the
-    rates, recovery of the topics, width of the intervals, and where the naive analysis would mislead. Without a pilot
-    the truth comes from the prior of the model, under which words are more even than in real text: use a pilot if you
-    can. Nothing is released, but the pilot is fitted without noise, so it must be public or your own.
-
-    With --mechanism, as in `countveil import`, reports are simulated from any mechanism, alone or alongside levels.
+    Simulates the true counts of participants, adds noise, fits, and compares with the truth: error of the rates,
+    recovery of the topics, width of the intervals, and where the naive analysis would mislead. Without a pilot, true
+    counts come from the prior of the model, in which word frequencies are more even than in real text: use a pilot if
+    you can. Nothing is released, but the pilot is fitted without noise, so it must be public or your own. `--mechanism`
+    simulates any mechanism that `countveil import` knows, alone or alongside levels.
 
     Writes plan.csv (means and standard errors), fits.csv, plan.png and plan.svg, and replaces those of an earlier plan.
 

@@ -63,7 +63,7 @@ def plan_trend(
     """Find how many people and waves it takes to detect a change through the noise.
 
     Uses a formula for the sum of unbiased reports over all people: the change is detected if the interval for the
-    slope of the least-squares line through the totals excludes zero. A model that shares strength between items may
+    slope of the least-squares line through the totals excludes zero. A model that borrows strength across items may
     need fewer people.
 
     These answers assume that the level per count stays fixed; a person's total privacy loss grows with the number of

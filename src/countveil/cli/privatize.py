@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from countveil.cli.options import Force, with_option_groups
+from countveil.cli.options import FILES, Force, with_option_groups
 from countveil.cli.output import check_ending, check_free, doubts_said, plain_errors, read_table, say
-from countveil.cli.reading_options import MatrixFile, NetworkFile
+from countveil.cli.reading_options import TABLE, MatrixFile, NetworkFile
 from countveil.cli.results import with_quiet
 from countveil.privacy import PrivacyLevel, Release, privatize, privatize_to_files, round_randomly
 from countveil.privacy._counts import reads_as_number
@@ -20,6 +20,9 @@ from countveil.privacy.wording import BOTH
 
 if TYPE_CHECKING:
     from countveil.data.io import CountTable
+
+ROUNDING = "Rounding, without differential privacy"
+"""The panel of help for it."""
 
 
 @plain_errors
@@ -36,7 +39,7 @@ def privatize_counts(
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
     *,
     epsilon: Annotated[
-        str | None, typer.Option(help="Privacy loss in nats at distance N, a positive decimal.")
+        str | None, typer.Option(help="Privacy loss in nats for a total change of N, a positive decimal.")
     ] = None,
     precision: Annotated[
         str | None,
@@ -45,56 +48,74 @@ def privatize_counts(
     rho: Annotated[
         str | None,
         typer.Option(
-            help="Instead of both: zero-concentrated privacy loss for one unit in one cell, a positive decimal. The "
-            "noise is discrete Gaussian with sigma^2 = 1/(2 rho), and reports keep their sign."
+            help="Instead of --epsilon and --precision: zero-concentrated privacy loss for one unit in one cell, a "
+            "positive decimal. The noise is discrete Gaussian with sigma^2 = 1/(2 rho); reports may be negative."
         ),
     ] = None,
     mechanism: Annotated[
         str | None,
         typer.Option(
             metavar="random-rounding",
-            help="Instead of a level: round counts at random to a multiple of --base, without bias. This is not "
-            "differential privacy: a report shows the range of its count, and nothing bounds what an attacker can "
-            "infer in addition, for instance from totals. Use it only if a rule requires it.",
+            rich_help_panel=ROUNDING,
+            help="Instead of noise: round counts at random to a multiple of --base, without bias. This is not "
+            "differential privacy: a report shows the range of its count, and nothing limits what an attacker can "
+            "infer from other tables, such as totals. Use it only if a rule requires it.",
         ),
     ] = None,
     base: Annotated[
         str | None,
-        typer.Option(help="Base of --mechanism random-rounding: a whole number of at least 2, such as 3."),
+        typer.Option(
+            rich_help_panel=ROUNDING,
+            help="Base of --mechanism random-rounding: a whole number of at least 2, such as 3.",
+        ),
     ] = None,
     matrix: MatrixFile,
     truncated: Annotated[
         bool | None,
         typer.Option(
             "--truncated/--signed",
-            help="Truncate reports at zero, or keep their sign, as with --rho always [default: truncate if sparse].",
+            help="Truncate reports at zero, or keep negative ones, as --rho always does [default: truncate if the "
+            "counts are sparse].",
         ),
     ] = None,
     no_header: Annotated[
         bool,
-        typer.Option("--no-header", help="The first row of the .csv is a record: columns have no names."),
+        typer.Option(
+            "--no-header",
+            rich_help_panel=TABLE,
+            help="The first row of the .csv has counts: columns have no names.",
+        ),
     ] = False,
     row_labels: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="Name of the .csv column that has row labels, not counts."),
+        typer.Option(
+            metavar="COLUMN",
+            rich_help_panel=TABLE,
+            help="Name of the .csv column that has row labels, not counts.",
+        ),
     ] = None,
     no_row_labels: Annotated[
         bool, typer.Option("--no-row-labels", help="Leave the row labels out of the release.")
     ] = False,
     rows_per_file: Annotated[
         int | None,
-        typer.Option(min=1, help="Write a new folder of release files with this many rows each."),
+        typer.Option(
+            min=1,
+            rich_help_panel=FILES,
+            help="Write several releases with this many rows each: --output names a new folder for them.",
+        ),
     ] = None,
     edges: NetworkFile,
     force: Force = False,
 ) -> None:
     """Add exact noise to counts and write the release.
 
-    The noise comes from the operating system's entropy and cannot be seeded or repeated. It is two-sided geometric with
-    alpha = exp(-epsilon/N), or discrete Gaussian with --rho. Prints the privacy promise, and never a count.
+    The noise is two-sided geometric with alpha = exp(-epsilon/N), or discrete Gaussian with --rho. It is sampled in
+    exact arithmetic from the operating system's entropy, and cannot be seeded or repeated. Prints the privacy promise,
+    and never a count.
 
-    Rules for a .csv: cells are separated by commas, in UTF-8. The first row is a header of column names, none of them
-    a number, unless --no-header is given. The first column has row labels if its header cell is empty or none of its
+    Rules for a .csv: commas separate cells, and the encoding is UTF-8. Unless --no-header is given, the first row has
+    column names, none of them a number. The first column has row labels if its header cell is empty or none of its
     cells is a number; --row-labels names a different column, such as numeric ids. All other cells are non-negative
     whole numbers. Row labels and column names are published as they are.
 
@@ -185,7 +206,8 @@ def rounding_of(mechanism: str | None, base: str | None) -> int | None:
         )
     if base is None or not re.fullmatch("[0-9]{1,10}", base, re.ASCII):
         raise ValueError(
-            f"--base must be a whole number from 2 on, got {'none' if base is None else ascii(base)[:20]}"
+            "--base must be a whole number of at least 2, such as --base 3, got "
+            f"{'none' if base is None else ascii(base)[:20]}"
         )
     return int(base)
 

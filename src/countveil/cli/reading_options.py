@@ -27,12 +27,14 @@ class FileOptions(NamedTuple):
 
     separator: Annotated[
         str | None,
-        typer.Option(help=f"Cell separator: {WORDS_OF_SEPARATORS} [default: found].", rich_help_panel=TABLE),
+        typer.Option(
+            help=f"Cell separator: {WORDS_OF_SEPARATORS} [default: detected].", rich_help_panel=TABLE
+        ),
     ] = None
     encoding: Annotated[
         str | None,
         typer.Option(
-            help="Encoding, such as utf-8, cp1252 or utf-16 [default: found].", rich_help_panel=TABLE
+            help="Encoding, such as utf-8, cp1252 or utf-16 [default: detected].", rich_help_panel=TABLE
         ),
     ] = None
     thousands: Annotated[
@@ -40,20 +42,22 @@ class FileOptions(NamedTuple):
         typer.Option(
             metavar="MARK",
             rich_help_panel=TABLE,
-            help="Thousands separator: . , space or apostrophe [default: found].",
+            help="Thousands separator: . , space or apostrophe [default: detected].",
         ),
     ] = None
     decimal: Annotated[
         str | None,
-        typer.Option(metavar="MARK", help="Decimal mark: . or , [default: found].", rich_help_panel=TABLE),
+        typer.Option(metavar="MARK", help="Decimal mark: . or , [default: detected].", rich_help_panel=TABLE),
     ] = None
     skip: Annotated[
         int | None,
-        typer.Option(min=0, help="Number of lines above the table [default: found].", rich_help_panel=TABLE),
+        typer.Option(
+            min=0, help="Number of lines above the table [default: detected].", rich_help_panel=TABLE
+        ),
     ] = None
     header_rows: Annotated[
         int | None,
-        typer.Option(min=0, max=4, help="Number of header rows [default: found].", rich_help_panel=TABLE),
+        typer.Option(min=0, max=4, help="Number of header rows [default: detected].", rich_help_panel=TABLE),
     ] = None
     sheet: Annotated[
         str | None,
@@ -92,7 +96,7 @@ class CellOptions(NamedTuple):
         typer.Option(
             metavar="WORD",
             help="A word for cells that were never reported, for reasons unrelated to their counts, such as 'n/a', "
-            "or '' for empty cells. With --absent, empty cells and N/A are such cells. Repeatable.",
+            "or '' for empty cells. If --absent is given, empty cells and N/A count as never reported. Repeatable.",
         ),
     ] = None
     zero: Annotated[
@@ -120,7 +124,7 @@ class MatrixFile(NamedTuple):
         typer.Option(
             rich_help_panel=MATRICES,
             help="Names of the columns: a text file, one per line. Their number shows whether a matrix is transposed. "
-            "With --network: names of all actors.",
+            "With --network: the names of all actors.",
         ),
     ] = None
     transpose: Annotated[
@@ -143,7 +147,7 @@ class MatrixFile(NamedTuple):
             min=0,
             max=1,
             rich_help_panel=MATRICES,
-            help="Number of the first word in an SVMlight file, if the file does not show it.",
+            help="Number of the first column in an SVMlight file, 0 or 1, if the file does not show it.",
         ),
     ] = None
     layer: Annotated[
@@ -202,8 +206,8 @@ class NetworkFile(NamedTuple):
             "--directed/--undirected",
             rich_help_panel=MATRICES,
             help="The matrix is a network: square, with the same actors as rows and columns. In a directed network the "
-            "two directions of a pair have separate counts; in an undirected network a pair has one count, above the "
-            "diagonal or on both sides of it. The release records this, and models of the other kind refuse it. With "
+            "two directions of a pair have separate counts. In an undirected network a pair has one count, above the "
+            "diagonal or on both sides of it. The release records which, and models of the other kind refuse it. With "
             "--network: required if the file has no Type column.",
         ),
     ] = None

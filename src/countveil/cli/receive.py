@@ -20,7 +20,8 @@ def receive_reports(
         str,
         typer.Option(
             "--db",
-            help="The SQLite file in which reports are stored, created if it does not exist; or postgresql://...",
+            help="The SQLite file in which reports are stored, created if it does not exist; or "
+            "postgresql://countveil@db.example.org/study.",
         ),
     ],
     host: Annotated[str, typer.Option(help="The address of this machine to listen on.")] = "127.0.0.1",
@@ -45,34 +46,18 @@ def receive_reports(
 ) -> None:
     """Receive the reports of a study by HTTP POST, and store one per participant.
 
-    Each report is checked as `countveil collect` checks it, and is on disk before the request is answered. The same
-    bytes again get the same answer; a different report from the same participant is refused. Stored reports cannot be
-    requested, and neither addresses nor times are kept. The path is that of the study's address, or /reports. Needs the
-    extra `receive` (Starlette and uvicorn).
+    Each report is checked as by `countveil collect`, and is on disk before the request is answered. Sending the same
+    bytes again gets the same answer; a different report from the same participant is refused. Stored reports cannot be
+    requested, and neither addresses nor times are kept. Reports go to the path of the study's address, or to /reports.
+    `countveil collect` and `countveil study status` can read the database at any time. Needs the extra `receive`.
 
-    Afterwards, or meanwhile: `countveil collect study.json reports.sqlite -o release.npz`
+    PostgreSQL needs the extra `postgres`, and one database or schema per study. Other users of the machine can see a
+    password in a command: keep it in ~/.pgpass, PGPASSWORD or a service file.
 
-    PostgreSQL (the extra `postgres`): use one database or schema per study, as in `--db
-    postgresql://countveil@db.example.org/study`, which `collect` reads too. Other users of the machine can see a
-    password in a command: keep it in ~/.pgpass, PGPASSWORD or a service file. The user must be allowed to create
-    tables the first time; afterwards INSERT and SELECT suffice. A server that does not wait for its disk (fsync off)
-    is refused.
-
-    While it runs it shows the number of reports and the number of refused requests by reason: in one line on a
-    terminal, otherwise in a new line when they change, at most every 30 seconds. `countveil study status` counts the
-    reports without a receiver.
-
-    TLS: this command speaks plain HTTP, only to its own machine. Put a web server with a certificate in front of it
-    that passes on X-Forwarded-For, so that the limits are per participant. With Caddy, which obtains the certificate
-    itself:
+    TLS: this command speaks plain HTTP, only to its own machine. Put a web server with a certificate in front of it,
+    such as Caddy, which obtains the certificate itself:
 
     caddy reverse-proxy --from study.example.org --to 127.0.0.1:8765
-
-    With nginx, in a server block that has ssl_certificate and ssl_certificate_key (and client_max_body_size, where
-    reports are larger than 1 MB):
-
-    location = /reports { proxy_pass http://127.0.0.1:8765;
-    proxy_set_header X-Forwarded-For $remote_addr; access_log off; }
 
     Example: `countveil receive study.json --db reports.sqlite`
     """

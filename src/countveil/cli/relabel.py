@@ -18,7 +18,7 @@ def relabel(
         Path, typer.Argument(help="Names saved on the page that `countveil browse` writes (.json).")
     ],
 ) -> None:
-    """Give the components of a fit names, which all commands and pages show from then on.
+    """Name the components of a fit; all commands and pages then show these names.
 
     Rename components on the page of `countveil browse`, press "Save names", and pass the file here. The names are kept
     in the file of the fit. Names saved from a page of another fit are refused.

@@ -35,7 +35,7 @@ def show(
 ) -> Result:
     """Print the results of a fit: topics, communities or components, totals, and whether they are safe to report.
 
-    The same output as `countveil fit`, with any names given since.
+    The same output as `countveil fit`, with the names given by `countveil relabel`.
 
     Example: `countveil show survey.nc --words 5 --documents 3`
     """

@@ -38,8 +38,8 @@ def new_study(
         list[str],
         typer.Option(
             metavar="N:EPSILON",
-            help="A level that participants may choose: hide up to N at epsilon; or rho:RHO, which needs --signed. "
-            "All levels must be of one kind. Repeatable.",
+            help="A level that participants may choose: privacy loss EPSILON for a total change of N in the counts; or "
+            "rho:RHO, which needs --signed. All levels must be of one kind. Repeatable.",
         ),
     ],
     categories: Annotated[
@@ -53,7 +53,7 @@ def new_study(
         bool,
         typer.Option(
             "--signed",
-            help="Reports keep their sign: levels of rho need it, and with other levels the models here do not.",
+            help="Allow negative reports: levels of rho need it; at other levels the models do not.",
         ),
     ] = False,
     address: Annotated[
@@ -70,7 +70,7 @@ def new_study(
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUES",
-            help="A fact that participants state unprotected, without noise: party=D,R,other for one of these values, "
+            help="A fact that participants state without noise, unprotected: party=D,R,other for one of these values, "
             "age=number or age=number:18:120 for a number. Repeatable.",
         ),
     ] = None,
@@ -121,14 +121,15 @@ def read_covariate(text: str) -> Covariate:
     name, sign, allowed = text.partition("=")
     if not sign:
         raise ValueError(
-            f"covariate must be NAME=VALUES, such as party=D,R or age=number:18:120, got {text!r:.60}"
+            f"--covariate must be NAME=VALUES, such as party=D,R or age=number:18:120, got {text!r:.60}"
         )
     kind, *ends = allowed.split(":")
     if kind != "number":
         return Covariate(name, tuple(part.strip() for part in allowed.split(",")))
     if len(ends) not in (0, 2):
         raise ValueError(
-            f"covariate must have two bounds, such as {name}=number:18:120 or number:0:, got {text!r:.60}"
+            f"--covariate must have two bounds, either of which may be empty, such as {name}=number:18:120 or "
+            f"{name}=number:0:, got {text!r:.60}"
         )
     low, high = (spelt(end) if end else None for end in ends) if ends else (None, None)
     return Covariate(name, (), low, high)

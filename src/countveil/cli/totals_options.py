@@ -25,18 +25,19 @@ Totals = Annotated[
     typer.Option(
         metavar="FILE",
         rich_help_panel=TOTALS,
-        help="A file of published totals: labels and totals, described by --totals-of; with --long, columns of some "
-        "axes, or of groups, and --value. Used by gibbs. Repeatable.",
+        help="A file of published totals: a column of labels, explained by --totals-of, and a column of totals. With "
+        "--long: columns for some of the axes, or for groups, and the column --value. Only method gibbs uses totals. "
+        "Repeatable.",
     ),
 ]
 TotalRow = Annotated[
     str | None,
-    typer.Option(metavar="LABEL", rich_help_panel=TOTALS, help="The row of a wide table that has totals."),
+    typer.Option(metavar="LABEL", rich_help_panel=TOTALS, help="Label of the row of totals in a wide table."),
 ]
 TotalColumn = Annotated[
     str | None,
     typer.Option(
-        metavar="COLUMN", rich_help_panel=TOTALS, help="The column of a wide table that has totals."
+        metavar="COLUMN", rich_help_panel=TOTALS, help="Name of the column of totals in a wide table."
     ),
 ]
 TotalsOf = Annotated[
@@ -44,8 +45,8 @@ TotalsOf = Annotated[
     typer.Option(
         metavar="WHAT",
         rich_help_panel=TOTALS,
-        help="The subject of the totals: rows, columns, both, table (one grand total), or a file of groups, with the "
-        "label and the group of each member. Give one for all --totals, or one for each, in order. With --long: files "
+        help="What the totals add up: rows, columns, both, table (one grand total), or a file of groups with the label "
+        "and the group of each member. Give it once for all --totals, or once for each, in order. With --long: files "
         "of groups, in any order.",
     ),
 ]
@@ -55,7 +56,7 @@ TotalsMechanism = Annotated[
         metavar="MECHANISM",
         rich_help_panel=TOTALS,
         help="What was done to the totals: exact [default], or a mechanism with its options in one text, such as "
-        "'random-rounding --base 3'. Give one for all totals, or one for each --totals, in order.",
+        "'random-rounding --base 3'. Give it once for all totals, or once for each --totals, in order.",
     ),
 ]
 TotalsInTable = Annotated[
@@ -63,8 +64,8 @@ TotalsInTable = Annotated[
     typer.Option(
         metavar="use|drop|none",
         rich_help_panel=TOTALS,
-        help="For a table with rows, columns or levels that look like totals: use them as known totals, drop them, or "
-        "read them as counts (none). Such a table is refused without this option.",
+        help="Treatment of rows, columns or levels that look like totals: use them as known totals, drop them, or read "
+        "them as counts (none). A table that has some is refused without this option.",
     ),
 ]
 TotalWords = Annotated[
@@ -73,7 +74,7 @@ TotalWords = Annotated[
         "--total",
         metavar="WORD",
         rich_help_panel=TOTALS,
-        help="A name of totals, in addition to Total, All and the like. Repeatable.",
+        help="A label that marks totals, in addition to Total, All and the like. Repeatable.",
     ),
 ]
 WORDS = ("rows", "columns", "both", "table")

@@ -117,7 +117,9 @@ def read_covariates(formula: str, frame: Any, labels: list[str] | None, n_rows: 
     centre, scale, largest = raw.mean().to_numpy(), raw.std(ddof=0).to_numpy(), raw.abs().max().to_numpy()
     for term, spread in zip(raw.columns, scale / np.maximum(largest, TINY), strict=True):
         if not spread > LEAST_SPREAD:
-            raise ValueError(f"every term must vary between rows, got {term!r}, which does not")
+            raise ValueError(
+                f"every term must vary between rows, got {term!r}, which is the same in all: leave it out"
+            )
     return Covariates(formula, own, tuple(map(str, raw.columns)), centre, scale, spec)
 
 
@@ -240,7 +242,7 @@ def names_in(formula: str) -> list[str]:
     if not isinstance(formula, str) or len(formula) > LONGEST:
         raise ValueError(f"prevalence must be a formula of at most {LONGEST} characters, got {formula!r:.60}")
     if any(sign in formula for sign in ("**", "^", "|", "[", "@", "{", "`", "\\", "%")):
-        raise ValueError(f"prevalence must be of names, calls and the signs + - * : /, got {formula!r}")
+        raise ValueError(f"prevalence must have only names, calls and the signs + - * : /, got {formula!r}")
     if formula.partition("~")[0].strip() and "~" in formula:
         raise ValueError(f"prevalence must have nothing before its '~', got {formula!r}")
     package = formulaic()
@@ -258,7 +260,10 @@ def names_in(formula: str) -> list[str]:
         called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
         for node in ast.walk(tree):
             if not isinstance(node, _NODES):
-                raise ValueError(f"prevalence must be of names and simple calls, got {ast.unparse(tree)!r}")
+                raise ValueError(
+                    "prevalence must have only names, numbers, the signs + - * : / and calls such as log(year), got "
+                    f"{ast.unparse(tree)!r}"
+                )
             if isinstance(node, ast.Call) and not (
                 isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS
             ):

@@ -74,7 +74,10 @@ def read_edges(
     """
     if path.suffix.lower() in GRAPHS:
         if columns is not None:
-            raise ValueError(f"columns (--edge-columns) must be given for an edge list, got a graph, {path}")
+            raise ValueError(
+                "columns (--edge-columns) must be left out with a graph, which names its own edges, got "
+                f"{columns} for {path}"
+            )
         found = edges_of_graph(path)
     else:
         found = edges_of_table(path, columns, directed, stated)

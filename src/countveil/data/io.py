@@ -436,7 +436,9 @@ def load_lda_c(path: Path) -> sp.csr_array:
     for row, line in enumerate(lines):
         size, *entries = line.split()
         if int(size) != len(entries):
-            raise ValueError(f"line {row + 1} declares another number of entries than it holds")
+            raise ValueError(
+                f"line {row + 1} must have the number of entries that it declares, got {len(entries)} for {size:.20}"
+            )
         for entry in entries:
             word, count = entry.split(":")
             rows.append(row)

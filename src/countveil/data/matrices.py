@@ -88,7 +88,7 @@ def check_mode_labels(labels: Any, shape: tuple[int, ...]) -> list[list[str] | N
         return []
     if len(labels) != len(shape):
         raise ValueError(
-            f"labels must have one entry (a list or None) per axis, {len(shape)}, got {len(labels)}"
+            f"labels must have {len(shape)} entries, a list or None for each axis, got {len(labels)}"
         )
     sizes = zip(labels, shape, strict=True)
     return [check_labels(f"labels[{i}]", names, size) for i, (names, size) in enumerate(sizes)]

@@ -148,7 +148,8 @@ class Reports(Observations):
         kernels: Any = self.noise.kernel
         if not kernels.whole_cj[1:, CONCAVE].all():
             raise ValueError(
-                f"mechanism must have a log-concave kernel beside totals, got {self.noise.in_words(self.level_d)}"
+                "mechanism must have a log-concave kernel if there are totals, got "
+                f"{self.noise.in_words(self.level_d)}: leave the totals out"
             )
         self.totals = totals.arranged(self.mode_shape, (0,), tuple(range(1, len(self.mode_shape))))
         place, code = (self.row_numbers, self.columns), np.maximum(self.reports, 0)

@@ -201,7 +201,9 @@ def families_given(totals: Any) -> list[tuple[Any, Any, Mechanism | None]]:
             )
         mechanism = family[2] if len(family) == 3 else "exact"
         if not isinstance(mechanism, Mechanism) and not (isinstance(mechanism, str) and mechanism == "exact"):
-            raise TypeError(f'totals must be "exact" or have a mechanism, got {type(mechanism).__name__}')
+            raise TypeError(
+                f'mechanism of totals must be "exact" or one of countveil.mechanisms, got {type(mechanism).__name__}'
+            )
         found.append((family[0], family[1], mechanism if isinstance(mechanism, Mechanism) else None))
     return found
 

@@ -222,7 +222,7 @@ def supported_together(
         found = fits[0]._reader.matches(groups[0])
     elif any(merged_kept(fit.posterior, group) for fit, group in zip(fits, groups, strict=True)):
         raise ValueError(
-            "fits must have no merged components to be listed together, got some: call fit.parts.unmerge() of each"
+            "fits must have no merged components to be listed together, got some: call fit.parts.unmerge() on each"
         )
     elif all(pinned(fit.model_, group) for fit, group in zip(fits, groups, strict=True)):
         found = numbered(weights_of_chains(chains), fits[0]._reader.n_components(groups[0]))

@@ -1,6 +1,6 @@
 """All methods by name: an algorithm is a module with a class of ``Method``, and a line in this table."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -138,7 +138,7 @@ def check_model(method: Method, model: Factorization, noise: Noise) -> None:
     if method.mechanisms is not None and noise.mechanism not in method.mechanisms:
         raise ValueError(
             f"mechanism must be one of {list(method.mechanisms)} for method {method.name!r}, "
-            f"got {noise.mechanism!r:.120}"
+            f"got {noise.mechanism!r:.120}{use_taking('mechanisms', noise.mechanism)}"
         )
     check_likelihood(method, model.likelihood)
     for f, factor in enumerate(model.factors):
@@ -185,7 +185,7 @@ def check_likelihood(method: Method, likelihood: Likelihood) -> None:
     if likelihood.name not in method.likelihoods:
         raise ValueError(
             f"likelihood must be one of {list(method.likelihoods)} for method {method.name!r}, "
-            f"got {likelihood.name!r}"
+            f"got {likelihood.name!r}{use_taking('likelihoods', likelihood.name)}"
         )
 
 
@@ -236,5 +236,17 @@ def in_words() -> str:
 
 def those(ability: str) -> str:
     """Methods with an ability, in words."""
-    names = [f"method {name!r}" for name, method in METHODS.items() if getattr(method, ability)]
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+    return listed([name for name, method in METHODS.items() if getattr(method, ability)])
+
+
+def use_taking(kinds: str, kind: str) -> str:
+    """Which methods take a mechanism or a likelihood, as the end of an error; empty if none does."""
+    taken = {name: getattr(method, kinds) for name, method in METHODS.items()}
+    names = [name for name, own in taken.items() if own is None or kind in own]
+    return f": use {listed(names)}" if names else ""
+
+
+def listed(names: Sequence[str]) -> str:
+    """Methods in words."""
+    said = [f"method {name!r}" for name in names]
+    return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} or {said[-1]}"

@@ -276,7 +276,7 @@ def _replicates(grid: Grid) -> range:
 def _check(grid: Grid, source: Source) -> None:
     for name, values in (("levels", grid.levels), ("rows", grid.rows)):
         if not values or len(set(values)) < len(values):
-            raise ValueError(f"{name} must be one or more, all different, got {len(values)}")
+            raise ValueError(f"{name} must be one or more, all different, got {list(values)!s:.80}")
     called = [said(each) for each in grid.levels]
     if len(set(called)) < len(called):
         raise ValueError(f"levels must differ by what they are called, which tables have, got {called}")

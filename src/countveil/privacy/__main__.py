@@ -61,13 +61,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"countveil {__version__}")
     commands = parser.add_subparsers(required=True, metavar="command")
 
-    show = commands.add_parser("show", help="what a study asks, and the levels to choose from")
+    show = commands.add_parser("show", help="show what a study asks, and the levels to choose from")
     show.add_argument("study", help="the study file")
     show.set_defaults(run=_show)
 
     make = commands.add_parser(
         "report",
-        help="count, add noise, show what would leave, and write the report file",
+        help="count, add noise, show the report, and write it once you agree",
         description="Counts a record over the study's words or categories, adds noise to every count, shows the "
         "report and writes it once you agree. Asking again gives the same report: its noise is drawn once.",
         epilog=f"{counting.RULE}\n\nA .csv holds rows label,count; a .json holds label: count. Counts of what "
@@ -81,39 +81,40 @@ def _parser() -> argparse.ArgumentParser:
         "--output",
         help="the report file to write [report-<start of its token>.json; in waves, with a number]",
     )
-    make.add_argument("--wave", metavar="WAVE", help="which of the study's waves, if it has any")
+    make.add_argument("--wave", metavar="WAVE", help="the wave of this report, if the study has waves")
     make.add_argument(
         "--covariate",
         metavar="NAME=VALUE",
         action="append",
         default=[],
-        help="what the study asks to be stated in the clear, without noise; once for each",
+        help="a fact that the study asks you to state without noise; repeat for each",
     )
     make.add_argument(
         "--level", metavar="K", help="a level that the study offers, by its number or as N:EPSILON or rho:RHO"
     )
     make.add_argument("--name", default="me", help="what you call this record; stays in your ledger [me]")
     make.add_argument(
-        "--as", dest="form", choices=counting.FORMATS, help="what the record is [by its ending]"
+        "--as", dest="form", choices=counting.FORMATS, help="format of the record [by its ending]"
     )
-    make.add_argument("--anew", action="store_true", help="draw fresh noise: adds to what is known")
+    make.add_argument("--anew", action="store_true", help="draw fresh noise: a second report reveals more")
     make.add_argument("--yes", action="store_true", help="write the report without asking")
     make.add_argument("--full", action="store_true", help="show the whole report before it is written")
     _with_ledger(make)
     make.set_defaults(run=_report)
 
-    listed = commands.add_parser("ledger", help="what was released so far")
+    listed = commands.add_parser("ledger", help="list what was released so far")
     listed.add_argument("--name", help="only this record")
     _with_ledger(listed)
     listed.set_defaults(run=_ledger)
 
-    limit = commands.add_parser("limit", help="show or set what may be released about one record in all")
-    limit.add_argument("--epsilon", help="what all releases of one record may add up to, at N; a decimal")
-    limit.add_argument("--precision", metavar="N", help="a decimal")
+    limit = commands.add_parser("limit", help="show or set the total privacy loss allowed for one record")
+    limit.add_argument(
+        "--epsilon", help="largest total epsilon of all releases of one record, at N; a decimal"
+    )
+    limit.add_argument("--precision", metavar="N", help="the N of --epsilon; a decimal")
     limit.add_argument(
         "--rho",
-        help="in place of both: what releases may add up to in rho, a decimal; one at epsilon and N counts as "
-        "(epsilon/N)^2/2",
+        help="in place of both: largest total rho; a release at epsilon and N counts as (epsilon/N)^2/2; a decimal",
     )
     _with_ledger(limit)
     limit.set_defaults(run=_limit)

@@ -7,6 +7,7 @@ and the rule.
 import math
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from numbers import Integral, Real
 from typing import Any, NamedTuple
@@ -166,7 +167,8 @@ def _from_mapping(counts: Any, vocabulary: Sequence[str] | None) -> tuple[Any, t
         raise TypeError(f"vocabulary must hold strings, got {wrong}")
     known = set(words)
     if len(known) != len(words):
-        raise ValueError(f"vocabulary must name each word once, got {len(words) - len(known)} repetitions")
+        word, times = Counter(words).most_common(1)[0]
+        raise ValueError(f"vocabulary must name each word once, got {word!r:.60} {times} times")
     _refuse_empty((1, len(words)))
     outside = sum(word not in known for word in counts)
     if outside:

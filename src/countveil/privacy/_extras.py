@@ -171,5 +171,7 @@ def exposure_in_words(exposure: ReleasedExposure | None) -> str:
     if exposure is None:
         return ""
     axes = [str(axis) for axis, length in enumerate(exposure.shape) if length > 1]
-    where = f"along axis {' and '.join(axes)}" if axes else "the same for all cells"
+    if len(axes) == len(exposure.shape):
+        return "Expected counts are proportional to a known exposure of each cell, such as its population. "
+    where = f"which varies along axis {' and '.join(axes)}" if axes else "the same for all cells"
     return f"Expected counts are proportional to a known exposure, such as a population, {where}. "

@@ -111,7 +111,7 @@ def read_truncate(truncate: bool | None, table: Counts, levels: Levels) -> bool:
     mechanism = (levels if isinstance(levels, Level) else levels[0]).mechanism
     if truncate and mechanism.signed_only:
         raise ValueError(
-            f"truncate must be False or None with {mechanism.title}, got True: cutting reports at zero loses nothing "
+            f"truncate must be False or None with {mechanism.title}, got True: truncating at zero loses nothing "
             "only with two-sided geometric noise; here negative reports carry information"
         )
     return table.sparse and not mechanism.signed_only if truncate is None else truncate

@@ -422,7 +422,7 @@ def check_kinds(
         absent, fraction = _absent_and_fraction(part)
         if absent and not getattr(each, "absent", False):
             raise ReleaseError(
-                f"reports must not be missing, because {each.name} gives every count one, got NaN"
+                f"reports must not be missing, because {each.name} gives every count a report, got NaN"
             )
         if fraction is not None and not getattr(each, "real", False):
             raise ReleaseError(f"reports must be whole numbers with {each.name}, got {fraction}")

@@ -130,7 +130,7 @@ def check_own(fit: DynamicModel, ahead: Forecast, others: list[str]) -> None:
     known = fit._reader.axes
     if dims != {"draw", *known}:
         raise ValueError(
-            f"forecast must be of the fit, over {list(known)}, got axes {sorted(dims - {'draw'})}"
+            f"forecast must come from this fit, over {list(known)}, got axes {sorted(dims - {'draw'})}"
         )
     for axis in others:
         if not pd.Index(ahead.counts[axis].to_numpy()).equals(pd.Index(known[axis])):
