@@ -22,12 +22,12 @@ LISTED = 10  # words that a message lists
 
 
 class KnownTopics:
-    """None, a fit of topics, or a table of topics by words; its numbers are checked when they meet data."""
+    """A fit of topics, or a table of topics by words; its numbers are checked when they meet data."""
 
     def check(self, name: str, value: Any) -> None:
         """Refuse anything else; raises ValueError."""
         table = isinstance(value, pd.DataFrame) or (isinstance(value, Mapping) and set(value) == IN_FILES)
-        if not (value is None or table or is_fit(value)):
+        if not (table or is_fit(value)):
             raise ValueError(
                 f"{name} must be None, a fitted TopicModel, or a DataFrame of topics by words, got {value!r:.60}"
             )
@@ -182,15 +182,13 @@ WEIGHT = (
 
 
 class SeedWords:
-    """None, or words by the name of their topic, each with a weight or all with the usual one.
+    """Words by the name of their topic, each with a weight or all with the usual one.
 
     Whether data have them is checked when they meet.
     """
 
     def check(self, name: str, value: Any) -> None:
         """Refuse anything else; raises ValueError."""
-        if value is None:
-            return
         if not isinstance(value, Mapping) or not value:
             raise ValueError(
                 f'{name} must be None or a mapping such as {{"economy": ["tax", "jobs"]}}, got {value!r:.60}'

@@ -28,11 +28,11 @@ GROUP, FACT = "covariates", "covariates"  # of the tree, and of its attributes
 
 
 class Formula:
-    """None, or a formula; what is in it is checked when it meets its covariates."""
+    """A formula; what is in it is checked when it meets its covariates."""
 
     def check(self, name: str, value: Any) -> None:
         """Refuse anything else; raises ValueError."""
-        if value is not None and not (isinstance(value, str) and 0 < len(value) <= LONGEST):
+        if not (isinstance(value, str) and 0 < len(value) <= LONGEST):
             raise ValueError(f"{name} must be a formula such as '~ party + year', or None, got {value!r:.60}")
 
 
