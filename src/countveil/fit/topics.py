@@ -65,7 +65,6 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
     Attributes:
         posterior: dims (chain, draw, doc, topic, word).
         seeds_: the words of each seeded topic that the data have; None without seeds.
-        components_: (K, V) posterior mean topics, as shares of expected words.
     """
 
     n_topics: Annotated[int | str, WholeOrAuto()] = 10
@@ -145,7 +144,11 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
         keep_covariates(self, tree)
         keep_dates(self, tree)
         super()._adopt(tree)
-        self.components_ = self._reader.member_means("word")
+
+    @property
+    def components_(self) -> np.ndarray:
+        """(K, V) posterior mean topics, as shares of expected words."""
+        return self._reader.member_means("word")
 
     transform = projection.transform
     fit_transform = projection.fit_transform
