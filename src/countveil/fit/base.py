@@ -19,7 +19,7 @@ from countveil import __version__
 from countveil.common import fit_files
 from countveil.common.parameters import check_positive, check_rules, declared
 from countveil.data.covariates import Covariates
-from countveil.data.dates import Dates
+from countveil.data.dates import Dates, read_dates
 from countveil.data.mechanism_checks import MechanismCheck, check_mechanism
 from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
@@ -34,9 +34,10 @@ from countveil.fit.parts import Parts, supported_together
 from countveil.fit.predictive_checks import check_against_fit
 from countveil.fit.reading import FitReader
 from countveil.fit.rows import (
+    check_covariates_given,
+    check_dates_given,
     check_formula,
-    check_rows,
-    read_rows,
+    covariates_in_order,
     restore_covariates,
     restore_dates,
 )
@@ -212,7 +213,10 @@ class FactorizationEstimator(Options, BaseEstimator):
             ModuleNotFoundError, ConnectionError: Dask is not installed, does not answer, or loses all workers.
         """
         self._check_parameters()
-        check_rows(self, covariates, time)
+        if covariates is not None:
+            check_covariates_given(self)
+        if time is not None:
+            check_dates_given(self)
         check_computing(self._method, self.engine, client)
         saving = saving_to(checkpoint, checkpoint_minutes, resume, self._method)
         if is_auto(self):
@@ -286,6 +290,11 @@ class FactorizationEstimator(Options, BaseEstimator):
         return weights_of(self.posterior)
 
     @property
+    def _formula(self) -> str | None:
+        """The parameter ``prevalence``; None for models without it."""
+        return getattr(self, "prevalence", None)
+
+    @property
     def parts(self) -> Parts:
         """Tables of topics, communities or components, and their names."""
         return Parts(self)
@@ -337,8 +346,13 @@ class FactorizationEstimator(Options, BaseEstimator):
         return 1.0
 
     def _read_labels(self, data: Any, covariates: Any, time: Any) -> None:
-        """Keep what priors need to know of the data's labels; raises ValueError."""
-        read_rows(self, data, covariates, time)
+        """Keep what priors need to know of the data's labels, and nothing of earlier data; raises ValueError."""
+        own: dict[str, Any] = vars(self)
+        own.update(covariates_=None, dates_=None)
+        if self._formula is not None:
+            own["covariates_"] = covariates_in_order(self._formula, data, covariates)
+        if time is not None:
+            own["dates_"] = read_dates(time, data.labels[0], data.shape[0])
 
     def _restored(self, tree: xr.DataTree, model: Factorization) -> Factorization:
         """The model with what its priors take from the data that a file holds; raises ValueError."""
@@ -496,7 +510,8 @@ class FactorizationEstimator(Options, BaseEstimator):
         """Refuse parameters that make no sense, alone or together; raises ValueError."""
         check_rules(self)
         check_another(self)
-        check_formula(self)
+        if self._formula is not None:
+            check_formula(self)
         method = self._method
         check_likelihood(method, self._likelihood())
         check_computing(method, self.engine)

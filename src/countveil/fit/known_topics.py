@@ -35,8 +35,6 @@ class KnownTopics:
 
 def check_topics(model: Any) -> None:
     """Refuse known topics together with parameters that do not go with them; raises ValueError."""
-    if model.known_topics is None:
-        return
     if model.known_topics is model:
         raise ValueError("known_topics must be another fit, got the model itself")
     n, name = len(table_of(model.known_topics)), model._sized_by[0]
@@ -53,10 +51,7 @@ def check_topics(model: Any) -> None:
 
 
 def read_topics(model: Any, data: Any) -> None:
-    """Keep the known topics over the words that label the columns of the data; raises ValueError."""
-    model._known_shares = model._known_table = None
-    if model.known_topics is None:
-        return
+    """Keep the known topics over the words of the data; raises ValueError."""
     if data.column_labels is None:
         raise ValueError(
             "known_topics need data with words as column labels, got data without labels: give column_labels="
@@ -78,15 +73,11 @@ def restore_topics(model: Any, tree: xr.DataTree) -> None:
 
 def of_their_size(model: Any, priors: dict[str, Any], rows: str, mean_row: float) -> dict[str, Prior]:
     """Priors by name, where entries of the rows' factor are counts of words, since topics sum to one."""
-    if model._known_shares is None:
-        return priors
     return {**priors, rows: priors[rows].of_size(mean_row / model._known_shares.shape[1])}
 
 
 def with_known(model: Any, found: Factorization, words: str) -> Factorization:
     """The model with its words' factor as it is known."""
-    if model._known_shares is None:
-        return found
     factors = list(found.factors)
     f = found.spec.names.index(words)
     factors[f] = factors[f]._replace(fixed=model._known_shares)
@@ -95,15 +86,11 @@ def with_known(model: Any, found: Factorization, words: str) -> Factorization:
 
 def names_of_topics(model: Any) -> dict[int, str]:
     """The names of known topics, by number."""
-    table = model._known_table
-    return {} if table is None else {k: name for k, name in enumerate(table.index) if name}
+    return {k: name for k, name in enumerate(model._known_table.index) if name}
 
 
-def portable_topics(model: Any) -> dict[str, Any] | None:
+def portable_topics(table: pd.DataFrame) -> dict[str, Any]:
     """The known topics as a file can hold them."""
-    table = model._known_table
-    if model.known_topics is None or table is None:
-        return None
     shares = np.asarray(table, dtype=float).tolist()
     return {"names": list(table.index), "words": list(table.columns), "shares": shares}
 
@@ -211,8 +198,6 @@ class SeedWords:
 
 def check_seed_words(model: Any) -> None:
     """Refuse seeds together with parameters that do not go with them; raises ValueError."""
-    if model.seeds is None:
-        return
     check_seeds(model._method, "seeds")
     name = model._sized_by[0]
     if not is_auto(model) and getattr(model, name) < len(model.seeds):
@@ -223,9 +208,6 @@ def check_seed_words(model: Any) -> None:
 
 def read_seeds(model: Any, data: Any) -> None:
     """Find the places of seeded words by the labels of the data's columns; raises ValueError."""
-    model.seeds_ = model._seeded = None
-    if model.seeds is None:
-        return
     find_seeds(model, data.column_labels)
     absent = [
         word for topic, words in model.seeds.items() for word in words if word not in model.seeds_[topic]
@@ -255,8 +237,6 @@ def find_seeds(model: Any, labels: Sequence[str] | None) -> None:
 
 def with_seeds(model: Any, priors: dict[str, Any], words: str, shape: tuple[int, ...]) -> dict[str, Prior]:
     """Priors by name, where that of the words' factor of this shape has larger shapes for seeded words."""
-    if model._seeded is None:
-        return priors
     rows, columns, weights = model._seeded
     added = np.zeros(shape)
     added[rows, columns] = weights
@@ -288,10 +268,8 @@ def weight_of(words: Mapping[str, float] | Sequence[str], word: str) -> float:
     return float(words[word]) if isinstance(words, Mapping) else WEIGHT
 
 
-def portable_seeds(seeds: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def portable_seeds(seeds: Mapping[str, Any]) -> dict[str, Any]:
     """Seeds as a file can hold them."""
-    if seeds is None:
-        return None
     return {
         topic: dict(words) if isinstance(words, Mapping) else list(words) for topic, words in seeds.items()
     }
