@@ -56,7 +56,6 @@ from countveil.inference.kept import (
     kept_mechanism,
     kept_share,
     kept_totals,
-    mechanism_kept,
 )
 from countveil.inference.matching import Matched, weights_of
 from countveil.inference.methods import (
@@ -428,7 +427,7 @@ class FactorizationEstimator(Options, BaseEstimator):
         tree.attrs |= kept_mechanism(mechanism)
         if found.interrupted:
             warnings.warn("fit was interrupted; it holds what was found until then", stacklevel=3)
-        self._warn_if_unsound(diagnosed)
+        self._warn_if_unsound(mechanism, diagnosed)
 
     def _settings(self, saving: Checkpoint | None, given: Given, start: Any = None) -> Settings:
         rounds = rounds_of(self.chains)
@@ -528,8 +527,9 @@ class FactorizationEstimator(Options, BaseEstimator):
                 "square of an entry have no gamma conditional"
             )
 
-    def _warn_if_unsound(self, diagnosed: Callable[[], Diagnostics]) -> None:
-        mechanism = mechanism_kept(self.posterior)
+    def _warn_if_unsound(
+        self, mechanism: MechanismCheck | None, diagnosed: Callable[[], Diagnostics]
+    ) -> None:
         missed = misses_counts(self, diagnosed) or bool(mechanism and mechanism.wrong)
         sizes = self.posterior["posterior"].sizes
         if not missed and (sizes["chain"] < 2 or sizes["draw"] < MIN_DRAWS_TO_JUDGE):
