@@ -26,7 +26,7 @@ from countveil.data.release_files import ReleaseFiles
 from countveil.data.reports import observations_of
 from countveil.engines.opening import check_engine, opened
 from countveil.engines.threads import ThreadEngine, threads_worth
-from countveil.fit import counts_table, dispersions, predicting, results
+from countveil.fit import counts_table, predicting, results
 from countveil.fit.choosing import CHOSEN, choosing, chosen_likelihood, is_auto, keep_choice, said_of
 from countveil.fit.exporting import Tables, fit_card, makers_of_parts
 from countveil.fit.parameters import APPROXIMATED, SAMPLED, Options, check_plain
@@ -234,7 +234,7 @@ class FactorizationEstimator(Options, BaseEstimator):
     rate = results.rate
     totals = results.totals
     diagnostics = results.diagnostics
-    dispersions = dispersions.dispersions
+    dispersions = results.dispersions
     log_predictive = results.log_predictive
     log_likelihood = results.log_likelihood
     predict_reports = predicting.predict_reports
