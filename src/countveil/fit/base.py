@@ -41,7 +41,7 @@ from countveil.fit.rows import (
     restore_covariates,
     restore_dates,
 )
-from countveil.fit.starting import check_another, portable, start_of
+from countveil.fit.starting import check_another, start_of
 from countveil.fit.totals import misses_counts, totals_of
 from countveil.fit.weighting import weigh
 from countveil.inference import posterior as posteriors
@@ -430,9 +430,11 @@ class FactorizationEstimator(Options, BaseEstimator):
         self._warn_if_unsound(mechanism, diagnosed)
 
     def _settings(self, saving: Checkpoint | None, given: Given, start: Any = None) -> Settings:
-        rounds = rounds_of(self.chains)
+        rounds, draws = rounds_of(self.chains), self.draws
+        if draws is None:
+            draws = SAMPLED if self._method.samples else APPROXIMATED
         return Settings(
-            Schedule(self._n_draws(), self.tune, rounds[-1], self._thin(), rounds),
+            Schedule(draws, self.tune, rounds[-1], self._thin(), rounds),
             seed=self.seed_,
             threads=self._n_threads(given.data),
             progress=self.progress,
@@ -454,11 +456,6 @@ class FactorizationEstimator(Options, BaseEstimator):
         """Sweeps of a chain for each draw that is kept."""
         method = self._method
         return method.thin if isinstance(method, Sampler) else 1
-
-    def _n_draws(self) -> int:
-        """Draws from each chain or from the approximation."""
-        usual = SAMPLED if self._method.samples else APPROXIMATED
-        return usual if self.draws is None else self.draws
 
     def _start_as_named(self, given: Given) -> Any:
         """What stands for the start of fits to these data in a fingerprint; raises ValueError as ``start_of``."""
@@ -493,9 +490,12 @@ class FactorizationEstimator(Options, BaseEstimator):
 
     def _portable_parameters(self) -> dict[str, Any]:
         """Parameters that a file can hold."""
-        parameters = self.get_params(deep=False)  # where a fit was computed is no part of it
-        method = in_file(self.method)
-        return {**parameters, "method": method, "engine": None, "start": portable(self.start)}
+        parameters = self.get_params(deep=False)
+        parameters["method"] = in_file(self.method)
+        parameters["engine"] = None  # where a fit was computed is no part of it
+        if not isinstance(self.start, str):
+            parameters["start"] = "auto"  # factors are not kept
+        return parameters
 
     def __sklearn_clone__(self) -> Self:
         """A copy that is not fitted; another fit among its parameters stays as it is."""
@@ -508,7 +508,8 @@ class FactorizationEstimator(Options, BaseEstimator):
     def _check_parameters(self) -> None:
         """Refuse parameters that make no sense, alone or together; raises ValueError."""
         check_rules(self)
-        check_another(self)
+        if not isinstance(self.start, str):
+            check_another(self)
         if self._formula is not None:
             check_formula(self)
         method = self._method
