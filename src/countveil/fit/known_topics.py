@@ -97,7 +97,9 @@ def portable_topics(table: pd.DataFrame) -> dict[str, Any]:
 
 def is_fit(value: Any) -> bool:
     """Whether a value is a fit of topics."""
-    return hasattr(value, "posterior_") and hasattr(value, "components_") and hasattr(value, "top_words")
+    return (
+        hasattr(value, "posterior_") and hasattr(type(value), "components_") and hasattr(value, "top_words")
+    )
 
 
 def table_of(topics: Any) -> pd.DataFrame:
@@ -112,8 +114,9 @@ def table_of(topics: Any) -> pd.DataFrame:
             raise ValueError(
                 "known_topics must be of a fit to data whose columns have words as labels, got numbers"
             )
-        index = [names.get(k, "") for k in range(len(topics.components_))]
-        return pd.DataFrame(topics.components_, index=index, columns=texts_of(pd.Index(words)))
+        shares = topics.components_
+        index = [names.get(k, "") for k in range(len(shares))]
+        return pd.DataFrame(shares, index=index, columns=texts_of(pd.Index(words)))
     if isinstance(topics, Mapping):
         return pd.DataFrame(topics["shares"], index=topics["names"], columns=topics["words"])
     if is_default(topics.columns):
