@@ -37,7 +37,7 @@ from scipy import stats
 import countveil as cv
 from countveil.fit import dynamics
 from countveil.fit.forecasts import over_cells
-from countveil.inference.posterior import factor_draws
+from countveil.inference.posterior import factor_draws, parameter_draws
 from countveil.models.factorization import factorization
 
 FLOORS = 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0
@@ -120,7 +120,7 @@ def score(log_probabilities, counts):
 def score_of_steps(fit, counts, steps):
     """The log of the mean over draws of the probability of counts in cells of these steps, by the count."""
     model, total, n = fit.model_, None, 0
-    draws = zip(factor_draws(*fit._fitted()), fit._reader.parameter_draws(), strict=False)
+    draws = zip(factor_draws(*fit._fitted()), parameter_draws(*fit._fitted()[:2]), strict=False)
     for factors, own in draws:
         factors[-1] = factors[-1][steps]
         rates = np.einsum(model.spec.text, *factors, optimize="greedy")

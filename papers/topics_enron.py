@@ -156,7 +156,7 @@ def fit(
     cost = {"seconds": model.fit_seconds_,
             "processor_seconds": np.nan if resumed else time.process_time() - worked,
             "gigabytes": peak_gigabytes()}  # fmt: skip
-    draws = zip(model._reader.matrix_draws(), model._reader.parameter_draws(), strict=False)
+    draws = model._reader.draws()
     scaled = (in_counts(model.model_.likelihood, *factors, own) for factors, own in draws)
     found = scores(counts, [(theta, phi.T) for theta, phi in scaled], model.components_, (0.0,)) | cost
     return found | (settled(model) if method in SAMPLED else {})

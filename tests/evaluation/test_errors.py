@@ -173,7 +173,7 @@ def fitted(dispersion):
 def masses(fit, dispersion):
     """(draws, D, V) P(count | draw)."""
     found, posterior = [], fit.posterior["posterior"]
-    for s, (theta, phi) in enumerate(fit._reader.matrix_draws()):
+    for s, (theta, phi) in enumerate(each for each, _ in fit._reader.draws()):
         rate = theta @ phi.T
         if dispersion is None:
             found.append(stats.poisson.pmf(SEEN, rate))

@@ -42,7 +42,7 @@ def fitted():
 
 def rates_of(fit, exposure):
     """(draws, D, V) of counts."""
-    return np.array([exposure * (theta @ phi.T) for theta, phi in fit._reader.matrix_draws()])
+    return np.array([exposure * (theta @ phi.T) for (theta, phi), _ in fit._reader.draws()])
 
 
 def test_rates_and_totals_are_of_counts(fitted):

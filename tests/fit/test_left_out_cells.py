@@ -53,9 +53,7 @@ def test_scores_are_of_each_count_once(directed, self_loops):
     below, at = fit._count_probabilities(true, reports)
     assert below.shape == at.shape == rows.shape
     means = np.zeros(rows.size)
-    for (theta, phi), parameters in zip(
-        fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=True
-    ):
+    for (theta, phi), parameters in fit._reader.draws():
         bursts, p = (theta @ phi.T)[rows, columns], np.broadcast_to(parameters[0], ACTORS)[columns]
         means += stats.nbinom.pmf(true[rows, columns], bursts / -np.log1p(-p), 1.0 - p)
     score = evaluation.predictive_log_score(true, fit)

@@ -32,7 +32,7 @@ def test_blocks_are_expected_counts_between_communities_also_of_bursts(dispersio
     total = float(fit.rate().sum())
     assert fit.blocks_.sum() == pytest.approx(total, rel=1e-5)
     assert fit._reader.network.blocks.sum() == pytest.approx(total, rel=1e-5)
-    totals = [theta.sum(axis=0) @ phi.sum(axis=0) for theta, phi in fit._reader.matrix_draws()]
+    totals = [theta.sum(axis=0) @ phi.sum(axis=0) for (theta, phi), _ in fit._reader.draws()]
     draws = fit.posterior["posterior"].dataset
     p = draws["p"].to_numpy().ravel() if dispersion == "global" else dispersion
     expected = np.array(totals) * p / ((1.0 - p) * -np.log1p(-p))  # the mean size of a burst

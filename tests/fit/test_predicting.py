@@ -51,7 +51,7 @@ def laws(fit, given):
     mask = HIDDEN if given else np.ones(SIZE, dtype=bool)
     reports, counts, total, n = planted()[1], np.arange(MOST), 0.0, 0
     kernel = np.where(mask[:, :, None], 1.0, ALPHA ** np.abs(np.maximum(reports, 0)[:, :, None] - counts))
-    for (theta, phi), own in zip(fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=False):
+    for (theta, phi), own in fit._reader.draws():
         rate = (theta @ phi.T)[:, :, None]
         if own:
             p = own[0][None, :, None]

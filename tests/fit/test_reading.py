@@ -31,7 +31,7 @@ def test_the_axes_have_the_labels_of_the_data_or_numbers(fit):
 
 
 def test_matrices_make_the_rates_of_every_draw(fit):
-    rates = [theta @ phi.T for theta, phi in fit._reader.matrix_draws()]
+    rates = [theta @ phi.T for (theta, phi), _ in fit._reader.draws()]
     assert len(rates) == 12
     assert rates[0].shape == fit._reader.matrix_shape
     np.testing.assert_allclose(np.mean(rates, axis=0), fit._reader.as_matrix(fit.rate()), rtol=1e-12)
@@ -119,7 +119,7 @@ def test_before_fit_there_is_nothing_to_read():
     for use in (
         lambda: model._reader.axes,
         lambda: model._reader.matrix_shape,
-        lambda: next(model._reader.matrix_draws()),
+        lambda: model._reader.draws(),
         lambda: model._reader.as_matrix(np.ones((2, 2))),
         lambda: model._reader.matrix_places(np.zeros((1, 2), dtype=int)),
     ):

@@ -171,8 +171,7 @@ def predictive():
     draws["phi"][:] = np.array([[[[0.4, 2.0]], [[0.9, 1.0]]]])
     draws["p"][:] = np.array([[0.5, 0.8]])
     masses = [
-        negative_binomial(y, phi.T / -np.log1p(-p), float(p[0]))
-        for (_, phi), (p,) in zip(fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=True)
+        negative_binomial(y, phi.T / -np.log1p(-p), float(p[0])) for (_, phi), (p,) in fit._reader.draws()
     ]
     same(predictive_log_score(y, fit), np.log(np.mean(masses, axis=0)).sum() / y.sum())
 

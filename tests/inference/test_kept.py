@@ -61,24 +61,16 @@ def test_true_counts_leave_no_digest():
     assert kept.kept_data(ExactCounts(np.ones((2, 2), dtype=int))) == {"masked_cells": 0}
 
 
-def test_files_of_earlier_versions_have_a_share_without_an_error():
-    tree = xr.DataTree()
-    tree.attrs = {"signal_share": 0.9}
-    kept.check_kept(tree)
-    assert kept.share_kept(tree) == Share(0.9, 0.0)
-
-
 @pytest.mark.parametrize(
     "attributes",
     [
         {"signal_share": "0.9"},
         {"total_reported": 1.0, "total_error": 2.0},
         {name: value for name, value in kept.kept_totals(TOTALS).items() if name != "total_error"},
-        {"level_stated": 0.5},
+        {"signal_share": 0.9},
         {"masked_cells": "5"},
         {"reports": 5},
         {"reports": "0" * 63 + "g"},
-        {"level_stated": 0.5, "level_found": 0.4, "level_at_most": True},
         kept.kept_totals(TOTALS) | {"total_lower": np.array([1.0, 2.0])},
     ],
 )

@@ -48,7 +48,7 @@ def test_cells_are_scored_draw_by_draw_as_all_at_once(dispersion):
     fit = cv.TopicModel(2, dispersion=dispersion, **QUICK).fit(observations)
     every, rng = fit.log_predictive(observations).to_numpy().reshape(12, 10), np.random.default_rng(1)
     rows, columns = np.divmod(rng.permutation(120)[:25], 10)
-    draws = zip(fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=False)
+    draws = fit._reader.draws()
     found = log_predictive_of_cells(draws, observations, fit.model_.likelihood, rows, columns)
     np.testing.assert_allclose(found, every[rows, columns], rtol=1e-12)
     hidden = observations.hide(rows, columns)

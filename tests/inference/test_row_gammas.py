@@ -43,12 +43,12 @@ def pair(release):
 def test_draws_that_are_made_again_are_those_that_would_have_been_kept(pair):
     kept, made = pair
     assert "theta" not in made.posterior["posterior"]
-    for ours, theirs in zip(kept._reader.matrix_draws(), made._reader.matrix_draws(), strict=True):
+    for (ours, _), (theirs, _) in zip(kept._reader.draws(), made._reader.draws(), strict=True):
         np.testing.assert_array_equal(ours[0], theirs[0])
         np.testing.assert_array_equal(ours[1], theirs[1])
     for ours, theirs in zip(kept._reader.even_draws(5), made._reader.even_draws(5), strict=True):
         np.testing.assert_array_equal(ours[0][0], theirs[0][0])
-    some = [theta for theta, _ in made._reader.matrix_draws()]
+    some = [theta for (theta, _), _ in made._reader.draws()]
     for ours, theirs in zip(made._reader.even_draws(5), np.linspace(0, 11, 5).astype(int), strict=True):
         np.testing.assert_array_equal(ours[0][0], some[theirs])
 
@@ -66,7 +66,7 @@ def test_draws_are_made_some_rows_at_a_time(pair, monkeypatch):
 def test_the_sum_of_all_rows_is_that_of_the_draws(pair):
     made = pair[1]
     totals = made.posterior["posterior"]["theta_total"].to_numpy()[0]
-    sums = [theta.sum(axis=0) for theta, _ in made._reader.matrix_draws()]
+    sums = [theta.sum(axis=0) for (theta, _), _ in made._reader.draws()]
     np.testing.assert_allclose(totals, sums, rtol=1e-5)
 
 
@@ -164,7 +164,7 @@ def test_a_summary_is_saved_read_and_goes_on(pair, release, tmp_path):
     made.save(tmp_path / "fit.nc")
     back = cv.TopicModel.load(tmp_path / "fit.nc")
     assert back.method == made.method == cv.SVI(passes=2, batch_rows=16, keep="summary")
-    for ours, theirs in zip(made._reader.matrix_draws(), back._reader.matrix_draws(), strict=True):
+    for (ours, _), (theirs, _) in zip(made._reader.draws(), back._reader.draws(), strict=True):
         np.testing.assert_array_equal(ours[0], theirs[0])
     pd.testing.assert_frame_equal(back.top_words(), made.top_words(), check_dtype=False)
     whole = model().partial_fit(release)

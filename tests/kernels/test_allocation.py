@@ -66,3 +66,91 @@ def test_allocation_check_sees_wrong_proportions_and_clumping(count):
     assert multinomial_p_values(allocated, count, wrong)[0] < 1e-9
     clumped = count * rng.multinomial(1, share, size=3000)
     assert multinomial_p_values(clumped, count, share)[1] < 1e-9
+
+
+LEFT, RIGHT = 2, 3
+
+
+def scene(n_terms, batches=2, seed=1, scale=20.0):
+    """(counts, left, right): cells with none, with few and with many."""
+    rng = np.random.default_rng(seed)
+    left, right = (
+        rng.gamma(1.0, 1.0, (batches, LEFT, n_terms)),
+        rng.gamma(1.0, 1.0, (batches, RIGHT, n_terms)),
+    )
+    counts = rng.poisson(rng.gamma(0.5, scale, (batches, LEFT, RIGHT)))
+    counts[0, 0, 0], counts[-1, -1, -1] = 0, 60
+    return counts.astype(float), left + 0.1, right + 0.1
+
+
+def shares(left, right):
+    """(B, M, N, K) chances of each term."""
+    products = left[:, :, None, :] * right[:, None, :, :]
+    return products / products.sum(axis=-1, keepdims=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("n_terms", [1, 2, 9])
+def test_both_operands_get_every_count_once(n_terms):
+    counts, left, right = scene(n_terms)
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        to_left, to_right = kernels.split_counts(counts, left, right, rng)
+        assert min(to_left.min(), to_right.min()) >= 0.0
+        np.testing.assert_array_equal(to_left.sum(axis=2), counts.sum(axis=2))
+        np.testing.assert_array_equal(to_right.sum(axis=2), counts.sum(axis=1))
+        np.testing.assert_array_equal(to_left.sum(axis=1), to_right.sum(axis=1))
+
+
+def test_the_counts_that_come_in_stay():
+    counts, left, right = scene(3)
+    before = [x.copy() for x in (counts, left, right)]
+    kernels.split_counts(counts, left, right, np.random.default_rng(3))
+    for old, now in zip(before, (counts, left, right), strict=True):
+        np.testing.assert_array_equal(old, now)
+
+
+def split_of_one_cell(count, n_terms, repeats):
+    """(chances, draws (repeats, K)) of a single cell among empty ones, by its left operand."""
+    counts, left, right = scene(n_terms)
+    counts[:] = 0.0
+    counts[1, 0, 2] = count
+    rng = np.random.default_rng([4, count, n_terms])
+    drawn = [kernels.split_counts(counts, left, right, rng) for _ in range(repeats)]
+    by_left, by_right = (np.array(part) for part in zip(*drawn, strict=True))
+    np.testing.assert_array_equal(by_left[:, 1, 0], by_right[:, 1, 2])
+    assert by_left.sum() == by_right.sum() == repeats * count
+    return shares(left, right)[1, 0, 2], by_left[:, 1, 0]
+
+
+@pytest.mark.parametrize("n_terms", [2, 5, 11])
+@pytest.mark.parametrize("count", [1, 7, 300])
+def test_the_split_is_multinomial(count, n_terms):
+    repeats = 3000
+    share, drawn = split_of_one_cell(count, n_terms, repeats)
+
+    def p_value(chances):
+        expected = repeats * count * chances
+        return special.chdtrc(n_terms - 1, ((drawn.sum(axis=0) - expected) ** 2 / expected).sum())
+
+    assert p_value(share) > FALSE_ALARM
+    assert p_value(share[::-1]) < 1e-9
+    each = ((drawn - count * share) ** 2 / (count * share)).sum(axis=1)  # mean K - 1 if multinomial
+    if count > 1:
+        z = (each.mean() - (n_terms - 1)) / np.sqrt(each.var(ddof=1) / repeats)
+        assert abs(z) < stats.norm.isf(FALSE_ALARM / 2)
+
+
+def test_every_cell_splits_by_its_own_shares():
+    counts, left, right = scene(4)
+    rng, repeats = np.random.default_rng(5), 4000
+    drawn = [kernels.split_counts(counts, left, right, rng) for _ in range(repeats)]
+    share = shares(left, right)
+    mean, variance = counts[..., None] * share, counts[..., None] * share * (1 - share)
+    for part, axis in ((0, 2), (1, 1)):
+        found = np.mean([each[part] for each in drawn], axis=0)
+        error = np.sqrt(np.maximum(variance.sum(axis=axis), 1e-300) / repeats)
+        z = (found - mean.sum(axis=axis)) / error
+        assert np.abs(z).max() < stats.norm.isf(FALSE_ALARM / 2 / z.size)
+        wrong = (np.roll(found, 1, axis=0) - mean.sum(axis=axis)) / error
+        assert np.abs(wrong).max() > stats.norm.isf(FALSE_ALARM / 2 / z.size)

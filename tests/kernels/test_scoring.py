@@ -5,7 +5,8 @@ import pytest
 
 from countveil.data.observations import PrivatizedCounts
 from countveil.kernels import tiles
-from countveil.kernels.scoring import log_likelihood_rows, score_cells
+from countveil.kernels.scoring import log_likelihood_rows, score_cells, stored_rates
+from countveil.kernels.tiles import is_dense
 from tests.joint import LAW, LAWS, truncated_logpmf
 
 PLACES = np.zeros((2, 200), dtype=np.int64)
@@ -80,3 +81,15 @@ def test_rates_of_many_rows_at_once_change_nothing_but_rounding():
         assert scores[-1] == log_likelihood_rows(LAW, entries, theta, phi, phi.sum(axis=0), dense)
     assert scores[0] == pytest.approx(scores[1], rel=1e-12)
     np.testing.assert_allclose(slopes[0], slopes[1], rtol=1e-10)
+
+
+@pytest.mark.parametrize(("share", "dense"), [(0.5, True), (0.02, False)])
+def test_rates_are_those_of_the_entries(share, dense):
+    rng, size = np.random.default_rng(1), (90, 40)
+    theta, phi = rng.gamma(1.0, 1.0, (90, 7)), rng.gamma(1.0, 1.0, (40, 7))
+    data = PrivatizedCounts(rng.binomial(1, share, size) * rng.integers(1, 3, size), 0.4)
+    block, found = data.block(slice(4, 81)), np.full(data.indptr[81] - data.indptr[4], np.nan)
+    assert is_dense(block, 40) == dense
+    stored_rates(block, theta[4:81], phi, found)
+    rows = np.repeat(np.arange(4, 81), np.diff(block.indptr))
+    np.testing.assert_allclose(found, (theta @ phi.T)[rows, block.columns], rtol=1e-13)

@@ -11,7 +11,6 @@ from tests.factorizations import CASES
 from tests.factorizations import model_of as made_of
 from tests.joint import (
     DrawsItself,
-    arrays_of,
     assert_same_bits,
     draw_factors,
     mu_of,
@@ -130,19 +129,3 @@ def test_a_model_comes_back(case):
     assert_same_bits(found.initial_hypers(), model.initial_hypers())
     factors = draw_factors(model, np.random.default_rng(1))[0]
     assert_same_bits(found.matrices(factors), model.matrices(factors))
-
-
-def test_a_file_of_an_earlier_version_has_its_priors_as_lists_and_poisson_counts():
-    model = made_of(CASES["shapes and known"])
-    facts = written(model)
-    del facts["likelihood"]
-    for each in facts["factors"]:
-        prior = each["prior"]
-        each["prior"] = [prior["shape"], prior["rate"], prior["learned"]]
-    found = model_of(facts)
-    assert found.likelihood is model.likelihood
-    for one, other in zip(found.factors, model.factors, strict=True):
-        assert_same_bits(
-            tuple(arrays_of(tuple(vars(one.prior).values()))),
-            tuple(arrays_of(tuple(vars(other.prior).values()))),
-        )

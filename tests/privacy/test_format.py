@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 from tests.privacy.toy import Divided
 
 from countveil.privacy import PrivacyLevel, Release, ReleaseError, _archive, _format, _npy, privatize
-from countveil.privacy.mechanisms import MECHANISMS, TwoSidedGeometric
+from countveil.privacy.mechanisms import MECHANISMS
 
-OLDER = Path(__file__).parent / "releases"
 LEVEL = PrivacyLevel("0.1", 3)
 
 
@@ -234,17 +233,19 @@ def at(**values):
     ("change", "rule"),
     [
         (put(format="zip"), "format 'countveil-release', got 'zip'"),
-        (put(format_version=4), "must say something by cell to have format_version 4, got nothing"),
-        (put(format_version=5), "must state a family of totals or more, got none"),
         (
-            put(format_version=6),
-            "must have an exposure whose shape broadcasts to [2, 3], that of its reports, got none",
+            put(format_version=3),
+            "must have format_version 7, got 3: make the release again with this version",
         ),
-        (put(format_version=7), "a format_version from 1 to 6, got 7"),
-        (put(format_version=0), "a format_version from 1 to 6, got 0"),
-        (put(format_version=True), "a format_version from 1 to 6, got True"),
-        (put(format_version="3"), "a format_version from 1 to 6, got '3'"),
-        (put(format_version=2), "the keys"),
+        (put(format_version=8), "must have format_version 7, got 8"),
+        (put(format_version=7.0), "must have format_version 7, got 7.0"),
+        (put(format_version=True), "must have format_version 7, got True"),
+        (put(format_version="7"), "must have format_version 7, got '7'"),
+        (put(totals=[]), "must state a family of totals or more, got none"),
+        (
+            put(exposure_shape=[2, 2]),
+            "must have an exposure whose shape broadcasts to [2, 3], that of its reports, got [2, 2]",
+        ),
         (put(mechanisms={}), "mechanisms of type list, got dict"),
         (
             stated(name="laplace"),
@@ -488,13 +489,13 @@ def test_a_promise_in_a_thousand_digits_is_refused_in_a_short_line(tmp_path, eps
     assert len(str(refused.value)) < 300 + len(str(tmp_path))
 
 
-# --- the description in bytes, mechanisms of others, and files of older versions ---
+# --- the description in bytes, and mechanisms of others ---
 
 
 def test_the_description_has_these_bytes(tmp_path):
     small().save(tmp_path / "a.npz")
     text = (
-        '{"format":"countveil-release","format_version":3,"labels":[["ann","bo"],["x","\\u00e9","\\ud83d\\udd12"]],'
+        '{"format":"countveil-release","format_version":7,"labels":[["ann","bo"],["x","\\u00e9","\\ud83d\\udd12"]],'
         '"layout":"csr","mechanism_per_row":true,"mechanisms":[{"name":"two-sided geometric","parameters":'
         '{"epsilon":"1/10","precision":"3"},"version":1},{"name":"two-sided geometric","parameters":'
         '{"epsilon":"1","precision":"1"},"version":1}],"schema_hash":"a13477cdcb6dc8d84087f793b4c4ed8a0a554376d4ad'
@@ -521,87 +522,3 @@ def test_a_new_mechanism_takes_one_class_and_one_line(tmp_path, monkeypatch, mec
     monkeypatch.setattr(Divided, "version", 8)
     with pytest.raises(ReleaseError, match="mechanism 'division' must have version 8, got 7"):
         Release.load(path)
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_files_of_older_versions_are_read(tmp_path, version):
-    """The files were written by the package as it was then."""
-    release = Release.load(OLDER / f"version-{version}.npz")
-    assert same(release, small())
-    assert release.describe() == small().describe()
-    release.save(tmp_path / "a.npz")
-    small().save(tmp_path / "b.npz")
-    assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
-
-
-def write_older(path: Path, release: Release, version: int, change_meta=None, n_bytes=None) -> None:
-    """Writes a release as version 1 or 2 did: levels in place of mechanisms, and 64 bits alone in version 1."""
-    release.save(path)
-    reader = _archive.Reader(path)
-    meta = json.loads(reader.read("meta.json"))
-    levels = [each["parameters"] for each in meta.pop("mechanisms")]
-    meta |= {"format_version": version, "levels": levels, "level_per_row": meta.pop("mechanism_per_row")}
-    meta |= {"mechanism": TwoSidedGeometric.name, "mechanism_version": 1}
-    members = {}
-    for name, shape in _format.array_shapes(meta | {"mechanism_per_row": meta["level_per_row"]}).items():
-        values = _npy.decode(reader.read(f"{name}.npy"), shape)
-        name = "level_of_row" if name == "mechanism_of_row" else name
-        members[f"{name}.npy"] = _npy.encode(values, shape, n_bytes or (8 if version == 1 else None))
-    if change_meta is not None:
-        change_meta(meta)
-    _archive.write(path, {"meta.json": _format.canonical(meta), **members})
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_the_older_files_here_are_written_as_they_were(tmp_path, version):
-    write_older(tmp_path / "a.npz", small(), version)
-    ours, theirs = (_archive.Reader(path) for path in (tmp_path / "a.npz", OLDER / f"version-{version}.npz"))
-    assert {name: ours.read(name) for name in ours.names} == {
-        name: theirs.read(name) for name in theirs.names
-    }
-
-
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(release=releases(), version=st.sampled_from([1, 2]))
-def test_whatever_older_versions_held_is_read(tmp_path, release, version):
-    write_older(tmp_path / "a.npz", release, version)
-    assert same(Release.load(tmp_path / "a.npz"), release)
-
-
-@pytest.mark.parametrize("n_bytes", [2, 4])
-def test_version_1_had_arrays_of_64_bits_alone(tmp_path, n_bytes):
-    write_older(tmp_path / "a.npz", small(), 2, n_bytes=n_bytes)
-    assert same(Release.load(tmp_path / "a.npz"), small())
-    write_older(tmp_path / "a.npz", small(), 1, n_bytes=n_bytes)
-    with pytest.raises(ReleaseError, match=r"must hold \w+ of shape"):
-        Release.load(tmp_path / "a.npz")
-
-
-@pytest.mark.parametrize("version", [1, 2])
-@pytest.mark.parametrize(
-    ("change", "rule"),
-    [
-        (put(mechanism="Laplace"), "mechanism 'two-sided geometric', got 'Laplace'"),
-        (put(mechanism_version=2), "mechanism 'two-sided geometric' must have version 1, got 2"),
-        (put(mechanism_version=True), "mechanism_version of type int, got bool"),
-        (put(mechanisms=[FIRST]), "the keys"),
-        (put(levels=[]), "one mechanism, or one for each row, got 0"),
-        (put(levels=[1, 2]), "every level as epsilon and precision, got 1 in entry 0"),
-        (put(levels=[{"epsilon": "1"}] * 2), "every level as epsilon and precision"),
-        (put(levels=[{"alpha": "1/2"}] * 2), "every level as epsilon and precision"),
-        (put(levels=[{"epsilon": "1", "precision": "1"}] * 2), "each row one of its mechanisms"),
-        (
-            put(levels=[{"epsilon": "2/4", "precision": "1"}] * 2),
-            "epsilon must be a reduced fraction in text",
-        ),
-        (put(levels=[{"epsilon": 1, "precision": "1"}] * 2), "epsilon must be a reduced fraction in text"),
-        (put(level_per_row=False), "one mechanism, or one for each row, got 2"),
-        (put(schema_hash="0" * 64), "schema hash"),
-        (put(shape=[3, 3]), "of shape"),
-    ],
-)
-def test_wrong_descriptions_of_older_versions_are_refused(tmp_path, version, change, rule):
-    write_older(tmp_path / "a.npz", small(), version, change)
-    with pytest.raises(ReleaseError, match=r"^release file .*a\.npz must ") as caught:
-        Release.load(tmp_path / "a.npz")
-    assert rule in str(caught.value)

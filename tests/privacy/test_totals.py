@@ -77,6 +77,9 @@ def test_a_network_has_no_totals():
         )  # fmt: skip
 
 
+EXACT = {"over": [1], "groups": False, "labels": None, "mechanism": None, "size": 2}
+
+
 def changed(path, meta=None, drop=None, member=None):
     """The file with another description or other totals, under a seal that holds."""
     with zipfile.ZipFile(path) as archive:
@@ -87,23 +90,30 @@ def changed(path, meta=None, drop=None, member=None):
     if drop is not None:
         del content[drop]
     if member is not None:
-        content["totals.npy"] = member
+        content["totals_0.npy"] = member
     _archive.write(path, content)
 
 
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        ({"meta": {"totals": [0]}}, r"must hold totals of shape \(3,\) in .* bytes, got 132 bytes"),
-        ({"meta": {"totals": [5]}}, "axes from 0 to 1"),
-        ({"meta": {"totals": [[1]]}}, "axes from 0 to 1"),
+        (
+            {"meta": {"totals": [EXACT | {"over": [0]}]}},
+            r"as cells that are left, got 2 over \[0\] in family 0",
+        ),
+        (
+            {"meta": {"totals": [EXACT | {"over": [0], "size": 3}]}},
+            r"totals_0 of shape \(3,\) .* got 132 bytes",
+        ),
+        ({"meta": {"totals": [EXACT | {"over": [5]}]}}, "axes from 0 to 1"),
+        ({"meta": {"totals": [1]}}, "must describe every family .* got 1 in family 0"),
         ({"meta": {"totals": 1}}, "totals of type list"),
-        ({"drop": "totals.npy"}, "must hold"),
+        ({"drop": "totals_0.npy"}, "must hold"),
         ({"member": _npy.encode([15, -2], (2,))}, "whole numbers from 0"),
         ({"member": _npy.encode([-1, -1], (2,))}, "known, at least one"),
         (
             {"member": _npy.encode([1, 2, 3], (3,))},
-            r"totals of shape \(2,\) in 132 or 136 or 144 bytes, got 134 bytes",
+            r"totals_0 of shape \(2,\) in 132 or 136 or 144 bytes, got 134 bytes",
         ),
     ],
 )
@@ -119,8 +129,8 @@ def test_a_byte_of_the_totals_that_was_changed_breaks_the_seal(tmp_path):
     path = tmp_path / "r.npz"
     made().save(path)
     content = bytearray(path.read_bytes())
-    place = content.rfind(b"totals.npy", 0, content.find(b"PK\x01\x02"))
-    content[place + 10 + 128] ^= 1
+    place = content.rfind(b"totals_0.npy", 0, content.find(b"PK\x01\x02"))
+    content[place + 12 + 128] ^= 1
     path.write_bytes(content)
     with pytest.raises(ReleaseError):
         Release.load(path)
@@ -152,7 +162,6 @@ def plain(totals):
 def test_several_families_come_back_from_the_file_with_numpy_and_without(tmp_path, monkeypatch):
     made_here = of_families()
     made_here.save(tmp_path / "r.npz")
-    assert json.loads(zipfile.ZipFile(tmp_path / "r.npz").read("meta.json"))["format_version"] == 5
     found = Release.load(tmp_path / "r.npz")
     wanted = tuple(ReleasedTotals(*family) for family in FAMILIES)
     wanted = tuple(
@@ -167,10 +176,10 @@ def test_several_families_come_back_from_the_file_with_numpy_and_without(tmp_pat
     assert (tmp_path / "again.npz").read_bytes() == (tmp_path / "r.npz").read_bytes()
 
 
-def test_one_exact_family_over_axes_is_in_a_file_that_older_readers_take(tmp_path):
+def test_a_file_describes_one_exact_family_as_it_does_others(tmp_path):
     made().save(tmp_path / "r.npz")
     stated = json.loads(zipfile.ZipFile(tmp_path / "r.npz").read("meta.json"))
-    assert (stated["format_version"], stated["totals"]) == (3, [1])
+    assert stated["totals"] == [EXACT]
 
 
 def test_a_file_may_hold_families_and_masked_cells(tmp_path):
@@ -228,7 +237,7 @@ def one(change):
     """A change of the file's first family."""
 
     def changed_meta(stated):
-        stated["families"][0] |= change
+        stated["totals"][0] |= change
         return stated
 
     return changed_meta
@@ -245,21 +254,9 @@ def one(change):
         (one({"labels": "a"}), "labels of groups as a list, got 'a' in family 0"),
         (one({"mechanism": {"name": "rounding"}}), "known mechanisms of totals"),
         (one({"more": 1}), "must describe every family .* got an unknown 'more' in family 0"),
-        (lambda stated: stated | {"families": []}, "a family of totals or more"),
-        (lambda stated: stated | {"families": [5] * 6}, "must describe every family .* got 5 in family 0"),
-        (lambda stated: stated | {"families": stated["families"][:5]}, "must hold"),
-        (
-            lambda stated: stated | {"families": stated["families"][:1]},
-            "under the key totals, got the key families",
-        ),
-        (
-            lambda stated: stated | {"totals": [1]},
-            "must describe itself with the keys .* got an unknown 'totals'",
-        ),
-        (
-            lambda stated: stated | {"format_version": 4},
-            "must describe itself with the keys .* got an unknown 'families'",
-        ),
+        (lambda stated: stated | {"totals": []}, "a family of totals or more"),
+        (lambda stated: stated | {"totals": [5] * 6}, "must describe every family .* got 5 in family 0"),
+        (lambda stated: stated | {"totals": stated["totals"][:5]}, "must hold"),
     ],
 )
 def test_descriptions_of_families_that_were_changed_are_refused_in_words(change, rule, tmp_path):

@@ -253,7 +253,7 @@ def test_a_fit_finds_the_parameter_and_keeps_its_draws(topics, tmp_path):
     fit.save(tmp_path / "fit.nc")
     again = TopicsInBursts.load(tmp_path / "fit.nc")
     np.testing.assert_array_equal(again.posterior["posterior"]["p"], draws)
-    for one, other in zip(again._reader.parameter_draws(), fit._reader.parameter_draws(), strict=True):
+    for (_, one), (_, other) in zip(again._reader.draws(), fit._reader.draws(), strict=True):
         np.testing.assert_array_equal(one[0], other[0])
     cells = np.zeros(SIZE, dtype=bool)
     cells[0] = True
@@ -268,7 +268,7 @@ def test_scores_of_a_fit_are_each_draws_own(topics):
     cells[:2, :5] = True
     found = fit.log_likelihood(data, cells).to_numpy().reshape(-1, 10)
     reports, _ = data.cells(*np.nonzero(cells))
-    draws = list(zip(fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=True))
+    draws = list(fit._reader.draws())
     for s in (0, 17, 119):
         (theta, phi), ((p,),) = draws[s]
         rates = (theta @ phi.T)[cells]
@@ -280,8 +280,7 @@ def test_simulated_reports_are_of_each_draws_own_law(topics):
     fit, data = topics
     simulated = fit.predict_reports(400, np.random.default_rng(1))
     means = [
-        fit.model_.likelihood.mean(theta @ phi.T, own).sum()
-        for (theta, phi), own in zip(fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=True)
+        fit.model_.likelihood.mean(theta @ phi.T, own).sum() for (theta, phi), own in fit._reader.draws()
     ]
     by_noise = data.noise.mean_at_zero(0.5) * np.prod(SIZE)
     total = simulated.sum(("doc", "word")).to_numpy()
@@ -312,9 +311,7 @@ def test_new_rows_are_projected_with_each_draws_parameter(topics):
     draws = fit.posterior["posterior"]
     rates = draws["theta_rate"].to_numpy().reshape(-1, 2)
     means = []
-    for rate, (_, phi), own in zip(
-        rates, fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=False
-    ):
+    for rate, ((_, phi), own) in zip(rates, fit._reader.draws(), strict=False):
         exposure = fit.model_.likelihood.exposure(0.5, own) * phi.sum(axis=0)
         means.append(fit.model_.likelihood.mean(1.0, own) * fit.prior_shape / (rate + exposure))
     found, expected = fit.transform(empty).mean(axis=0), np.mean(means, axis=0)

@@ -42,9 +42,7 @@ def test_the_fit_s_share_of_positive_reports_is_that_of_the_law(topic_fit, relea
     found = noise_of(topic_fit, observed(topic_fit, release))
     rate = topic_fit.rate().to_numpy()
     shares = []
-    for (theta, phi), (p, *_) in zip(
-        topic_fit._reader.matrix_draws(), topic_fit._reader.parameter_draws(), strict=True
-    ):
+    for (theta, phi), (p, *_) in topic_fit._reader.draws():
         exposure = 1.0 - np.log1p(-p * release.alpha) / np.log1p(-p)  # mathematics, 13.2
         shares.append(1.0 - (np.exp(-exposure * (theta @ phi.T)) / (1.0 + release.alpha)).mean())
     assert found.share_by_fit == pytest.approx(np.mean(shares), rel=1e-6)

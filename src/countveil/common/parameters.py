@@ -7,8 +7,9 @@
         loud: Annotated[bool, Option(Flag(), "whether it is loud.")] = False
 
 The class is a dataclass, so the declaration is its constructor, and is what people, editors and scikit-learn's
-``get_params``, ``set_params`` and ``clone`` read. ``check_rules`` holds the values against the rules. What an
-``Option`` says becomes a section of the docstring; other parameters are described there by hand.
+``get_params``, ``set_params`` and ``clone`` read. ``check_rules`` holds the values against the rules, except defaults,
+which need no rule: None is allowed where it is the default. What an ``Option`` says becomes a section of the docstring;
+other parameters are described there by hand.
 """
 
 import dataclasses
@@ -35,16 +36,14 @@ class Rule(Protocol):
 
 
 class Whole(NamedTuple):
-    """A whole number from ``least`` to ``most``; or None, where that is allowed."""
+    """A whole number from ``least`` to ``most``."""
 
     least: int
-    or_none: bool = False
     most: int = LARGEST
 
     def check(self, name: str, value: Any) -> None:
         """Refuse anything else; raises ValueError."""
-        if not (self.or_none and value is None):
-            check_integer(name, value, self.least, self.most)
+        check_integer(name, value, self.least, self.most)
 
 
 class WholeOrAuto(NamedTuple):
@@ -62,14 +61,11 @@ class WholeOrAuto(NamedTuple):
 
 
 class Positive(NamedTuple):
-    """A positive finite number; or None, where that is allowed."""
-
-    or_none: bool = False
+    """A positive finite number."""
 
     def check(self, name: str, value: Any) -> None:
         """Refuse anything else; raises ValueError."""
-        if not (self.or_none and value is None):
-            check_positive(name, value)
+        check_positive(name, value)
 
 
 class PositiveOr(NamedTuple):
@@ -137,15 +133,11 @@ def described_options(cls: Any) -> dict[str, str]:
 
 def check_rules(declared: Any) -> None:
     """Refuse parameters that break their rules; raises ValueError."""
-    for name, rule in rules_of(type(declared)).items():
-        rule.check(name, getattr(declared, name))
-
-
-def rules_of(cls: Any) -> Mapping[str, Rule]:
-    """The rules of a declared class's parameters, by name."""
-    found = {field.name: declaration(field.type) for field in dataclasses.fields(cls)}
-    rules = {name: each.rule if isinstance(each, Option) else each for name, each in found.items()}
-    return {name: rule for name, rule in rules.items() if rule is not None}
+    for field in dataclasses.fields(declared):
+        value, found = getattr(declared, field.name), declaration(field.type)
+        rule = found.rule if isinstance(found, Option) else found
+        if rule is not None and value is not field.default:
+            rule.check(field.name, value)
 
 
 def declaration(hint: Any) -> Any:

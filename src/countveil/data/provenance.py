@@ -228,11 +228,8 @@ NOT_STATED = Provenance()
 
 def mask_of_release(release: Release, mask: Any) -> Any:
     """The mask given, with the release's own, and all below the diagonal where each pair is reported once, above it."""
-    own = None if release.extras.mask is None else np.asarray(release.extras.mask)
-    if release.directed is False:
-        own = np.tri(release.shape[0], k=-1, dtype=bool)
-    if own is None:
-        return mask
+    in_pairs = release.directed is False
+    own = np.tri(release.shape[0], k=-1, dtype=bool) if in_pairs else np.asarray(release.extras.mask)
     given = check_mask(mask, release.shape)
     return own if given is None else own | given
 
@@ -254,11 +251,9 @@ def totals_of_release(release: Release) -> list[tuple[Any, ...]] | None:
     return found
 
 
-def exposure_of_release(release: Release, exposure: Any = None) -> Any:
-    """The exposure given, or that of the release; raises ValueError where there are both."""
+def exposure_of_release(release: Any, exposure: Any) -> Any:
+    """The exposure of the release; raises ValueError where another one is given."""
     own = release.extras.exposure
-    if own is None:
-        return exposure
     if exposure is not None:
         raise ValueError(
             "exposure must be None with a release that has its own, "
@@ -269,22 +264,25 @@ def exposure_of_release(release: Release, exposure: Any = None) -> Any:
 
 def provenance_of(release: Release) -> Provenance:
     """The provenance of a release's reports."""
-    promise = None
+    found = Provenance(release.simulated, release.source, release.directed)
     if release.extras.waves is not None:
-        promise = promise_to_people(release, tuple(dict.fromkeys(release.row_labels or ())))[1]
-    return Provenance(
-        release.simulated, release.source, release.directed, promise, covariates=stated_covariates(release)
-    )
+        people = tuple(dict.fromkeys(release.row_labels or ()))
+        found = found._replace(promise=promise_to_people(release, people)[1])
+    if release.extras.covariates is not None:
+        found = found._replace(covariates=stated_covariates(release))
+    return found
 
 
 def options_of_release(release: Release, mask: Any, exposure: Any) -> dict[str, Any]:
     """The labels, the mask, the exposure and the provenance of a release, as keyword arguments of observations."""
-    named: dict[str, Any] = {"row_labels": release.row_labels, "column_labels": release.column_labels}
-    return (named if len(release.shape) <= 2 else {"labels": release.labels}) | {
-        "mask": mask_of_release(release, mask),
-        "exposure": exposure_of_release(release, exposure),
-        "provenance": provenance_of(release),
-    }
+    extras, found = release.extras, {"mask": mask, "exposure": exposure, "provenance": provenance_of(release)}
+    if extras.mask is not None or release.directed is False:
+        found["mask"] = mask_of_release(release, mask)
+    if extras.exposure is not None:
+        found["exposure"] = exposure_of_release(release, exposure)
+    if len(release.shape) > 2:
+        return found | {"labels": release.labels}
+    return found | {"row_labels": release.row_labels, "column_labels": release.column_labels}
 
 
 def level_of_release(release: Release) -> tuple[Noise, Any]:

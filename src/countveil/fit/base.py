@@ -19,14 +19,14 @@ from countveil import __version__
 from countveil.common import fit_files
 from countveil.common.parameters import check_positive, check_rules, declared
 from countveil.data.covariates import Covariates
-from countveil.data.dates import Dates
+from countveil.data.dates import Dates, read_dates
 from countveil.data.mechanism_checks import MechanismCheck, check_mechanism
 from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.data.release_files import ReleaseFiles
 from countveil.data.reports import observations_of
 from countveil.engines.opening import check_engine, opened
 from countveil.engines.threads import ThreadEngine, threads_worth
-from countveil.fit import counts_table, dispersions, predicting, results
+from countveil.fit import counts_table, predicting, results
 from countveil.fit.choosing import CHOSEN, choosing, chosen_likelihood, is_auto, keep_choice, said_of
 from countveil.fit.exporting import Tables, fit_card, makers_of_parts
 from countveil.fit.parameters import APPROXIMATED, SAMPLED, Options, check_plain
@@ -34,13 +34,14 @@ from countveil.fit.parts import Parts, supported_together
 from countveil.fit.predictive_checks import check_against_fit
 from countveil.fit.reading import FitReader
 from countveil.fit.rows import (
+    check_covariates_given,
+    check_dates_given,
     check_formula,
-    check_rows,
-    read_rows,
+    covariates_in_order,
     restore_covariates,
     restore_dates,
 )
-from countveil.fit.starting import check_another, portable, start_of
+from countveil.fit.starting import check_another, start_of
 from countveil.fit.totals import misses_counts, totals_of
 from countveil.fit.weighting import weigh
 from countveil.inference import posterior as posteriors
@@ -55,7 +56,6 @@ from countveil.inference.kept import (
     kept_mechanism,
     kept_share,
     kept_totals,
-    mechanism_kept,
 )
 from countveil.inference.matching import Matched, weights_of
 from countveil.inference.methods import (
@@ -212,7 +212,10 @@ class FactorizationEstimator(Options, BaseEstimator):
             ModuleNotFoundError, ConnectionError: Dask is not installed, does not answer, or loses all workers.
         """
         self._check_parameters()
-        check_rows(self, covariates, time)
+        if covariates is not None:
+            check_covariates_given(self)
+        if time is not None:
+            check_dates_given(self)
         check_computing(self._method, self.engine, client)
         saving = saving_to(checkpoint, checkpoint_minutes, resume, self._method)
         if is_auto(self):
@@ -231,7 +234,7 @@ class FactorizationEstimator(Options, BaseEstimator):
     rate = results.rate
     totals = results.totals
     diagnostics = results.diagnostics
-    dispersions = dispersions.dispersions
+    dispersions = results.dispersions
     log_predictive = results.log_predictive
     log_likelihood = results.log_likelihood
     predict_reports = predicting.predict_reports
@@ -286,6 +289,11 @@ class FactorizationEstimator(Options, BaseEstimator):
         return weights_of(self.posterior)
 
     @property
+    def _formula(self) -> str | None:
+        """The parameter ``prevalence``; None for models without it."""
+        return getattr(self, "prevalence", None)
+
+    @property
     def parts(self) -> Parts:
         """Tables of topics, communities or components, and their names."""
         return Parts(self)
@@ -337,8 +345,13 @@ class FactorizationEstimator(Options, BaseEstimator):
         return 1.0
 
     def _read_labels(self, data: Any, covariates: Any, time: Any) -> None:
-        """Keep what priors need to know of the data's labels; raises ValueError."""
-        read_rows(self, data, covariates, time)
+        """Keep what priors need to know of the data's labels, and nothing of earlier data; raises ValueError."""
+        own: dict[str, Any] = vars(self)
+        own.update(covariates_=None, dates_=None)
+        if self._formula is not None:
+            own["covariates_"] = covariates_in_order(self._formula, data, covariates)
+        if time is not None:
+            own["dates_"] = read_dates(time, data.labels[0], data.shape[0])
 
     def _restored(self, tree: xr.DataTree, model: Factorization) -> Factorization:
         """The model with what its priors take from the data that a file holds; raises ValueError."""
@@ -414,12 +427,14 @@ class FactorizationEstimator(Options, BaseEstimator):
         tree.attrs |= kept_mechanism(mechanism)
         if found.interrupted:
             warnings.warn("fit was interrupted; it holds what was found until then", stacklevel=3)
-        self._warn_if_unsound(diagnosed)
+        self._warn_if_unsound(mechanism, diagnosed)
 
     def _settings(self, saving: Checkpoint | None, given: Given, start: Any = None) -> Settings:
-        rounds = rounds_of(self.chains)
+        rounds, draws = rounds_of(self.chains), self.draws
+        if draws is None:
+            draws = SAMPLED if self._method.samples else APPROXIMATED
         return Settings(
-            Schedule(self._n_draws(), self.tune, rounds[-1], self._thin(), rounds),
+            Schedule(draws, self.tune, rounds[-1], self._thin(), rounds),
             seed=self.seed_,
             threads=self._n_threads(given.data),
             progress=self.progress,
@@ -441,11 +456,6 @@ class FactorizationEstimator(Options, BaseEstimator):
         """Sweeps of a chain for each draw that is kept."""
         method = self._method
         return method.thin if isinstance(method, Sampler) else 1
-
-    def _n_draws(self) -> int:
-        """Draws from each chain or from the approximation."""
-        usual = SAMPLED if self._method.samples else APPROXIMATED
-        return usual if self.draws is None else self.draws
 
     def _start_as_named(self, given: Given) -> Any:
         """What stands for the start of fits to these data in a fingerprint; raises ValueError as ``start_of``."""
@@ -480,9 +490,12 @@ class FactorizationEstimator(Options, BaseEstimator):
 
     def _portable_parameters(self) -> dict[str, Any]:
         """Parameters that a file can hold."""
-        parameters = self.get_params(deep=False)  # where a fit was computed is no part of it
-        method = in_file(self.method)
-        return {**parameters, "method": method, "engine": None, "start": portable(self.start)}
+        parameters = self.get_params(deep=False)
+        parameters["method"] = in_file(self.method)
+        parameters["engine"] = None  # where a fit was computed is no part of it
+        if not isinstance(self.start, str):
+            parameters["start"] = "auto"  # factors are not kept
+        return parameters
 
     def __sklearn_clone__(self) -> Self:
         """A copy that is not fitted; another fit among its parameters stays as it is."""
@@ -495,8 +508,10 @@ class FactorizationEstimator(Options, BaseEstimator):
     def _check_parameters(self) -> None:
         """Refuse parameters that make no sense, alone or together; raises ValueError."""
         check_rules(self)
-        check_another(self)
-        check_formula(self)
+        if not isinstance(self.start, str):
+            check_another(self)
+        if self._formula is not None:
+            check_formula(self)
         method = self._method
         check_likelihood(method, self._likelihood())
         check_computing(method, self.engine)
@@ -513,8 +528,9 @@ class FactorizationEstimator(Options, BaseEstimator):
                 "square of an entry have no gamma conditional"
             )
 
-    def _warn_if_unsound(self, diagnosed: Callable[[], Diagnostics]) -> None:
-        mechanism = mechanism_kept(self.posterior)
+    def _warn_if_unsound(
+        self, mechanism: MechanismCheck | None, diagnosed: Callable[[], Diagnostics]
+    ) -> None:
         missed = misses_counts(self, diagnosed) or bool(mechanism and mechanism.wrong)
         sizes = self.posterior["posterior"].sizes
         if not missed and (sizes["chain"] < 2 or sizes["draw"] < MIN_DRAWS_TO_JUDGE):

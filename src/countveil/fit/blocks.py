@@ -88,7 +88,8 @@ class BlockModel(FactorizationEstimator):
         return bool(self.directed)  # an undirected pair belongs to both actors' columns
 
     def _priors(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> dict[str, Any]:
-        return with_covariates(self, super()._priors(spec, sizes, mean_count), "theta")
+        priors = super()._priors(spec, sizes, mean_count)
+        return priors if self.covariates_ is None else with_covariates(self, priors, "theta")
 
     def _observe(self, X: Any) -> Observations | ReleaseFiles:
         if isinstance(X, ReleaseFiles):
@@ -157,7 +158,8 @@ class BlockModel(FactorizationEstimator):
         return factorization(spec, sizes, priors, self_loops=self.self_loops, likelihood=likelihood)
 
     def _adopt(self, tree: xr.DataTree) -> None:
-        keep_covariates(self, tree)
+        if self.covariates_ is not None:
+            keep_covariates(self, tree)
         super()._adopt(tree)
         found = self._reader.network
         assert found is not None

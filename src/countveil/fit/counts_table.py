@@ -45,7 +45,7 @@ class Listed(NamedTuple):
     """Some cells of the data with what was reported of them; all fields are of n cells."""
 
     places: np.ndarray  # (n, axes) along the axes of the data
-    cells: Cells  # over the rows and columns of ``matrix_draws``
+    cells: Cells  # over the rows and columns of ``draws``
     reports: list[np.ndarray]  # one for each report of a count, NaN where there is none
     kind: np.ndarray
     exact: np.ndarray  # the count that the report determines, -1 where it determines none

@@ -153,7 +153,7 @@ class Documents:
         place, likelihood = self._place_of("document", document), self.fit.model_.likelihood
         rows, known = [], self.reader.exposure_matrix
         exposure = 1.0 if known is None else known[place]
-        for (theta, phi), own in zip(self.reader.matrix_draws(), self.reader.parameter_draws(), strict=False):
+        for (theta, phi), own in self.reader.draws():
             theta_in_counts, phi_in_counts = in_counts(likelihood, theta, phi, own)
             rows.append(theta_in_counts[place] @ phi_in_counts.T * exposure)
         draws = np.array(rows)

@@ -22,12 +22,12 @@ LISTED = 10  # words that a message lists
 
 
 class KnownTopics:
-    """None, a fit of topics, or a table of topics by words; its numbers are checked when they meet data."""
+    """A fit of topics, or a table of topics by words; its numbers are checked when they meet data."""
 
     def check(self, name: str, value: Any) -> None:
         """Refuse anything else; raises ValueError."""
         table = isinstance(value, pd.DataFrame) or (isinstance(value, Mapping) and set(value) == IN_FILES)
-        if not (value is None or table or is_fit(value)):
+        if not (table or is_fit(value)):
             raise ValueError(
                 f"{name} must be None, a fitted TopicModel, or a DataFrame of topics by words, got {value!r:.60}"
             )
@@ -35,8 +35,6 @@ class KnownTopics:
 
 def check_topics(model: Any) -> None:
     """Refuse known topics together with parameters that do not go with them; raises ValueError."""
-    if model.known_topics is None:
-        return
     if model.known_topics is model:
         raise ValueError("known_topics must be another fit, got the model itself")
     n, name = len(table_of(model.known_topics)), model._sized_by[0]
@@ -53,10 +51,7 @@ def check_topics(model: Any) -> None:
 
 
 def read_topics(model: Any, data: Any) -> None:
-    """Keep the known topics over the words that label the columns of the data; raises ValueError."""
-    model._known_shares = model._known_table = None
-    if model.known_topics is None:
-        return
+    """Keep the known topics over the words of the data; raises ValueError."""
     if data.column_labels is None:
         raise ValueError(
             "known_topics need data with words as column labels, got data without labels: give column_labels="
@@ -78,15 +73,11 @@ def restore_topics(model: Any, tree: xr.DataTree) -> None:
 
 def of_their_size(model: Any, priors: dict[str, Any], rows: str, mean_row: float) -> dict[str, Prior]:
     """Priors by name, where entries of the rows' factor are counts of words, since topics sum to one."""
-    if model._known_shares is None:
-        return priors
     return {**priors, rows: priors[rows].of_size(mean_row / model._known_shares.shape[1])}
 
 
 def with_known(model: Any, found: Factorization, words: str) -> Factorization:
     """The model with its words' factor as it is known."""
-    if model._known_shares is None:
-        return found
     factors = list(found.factors)
     f = found.spec.names.index(words)
     factors[f] = factors[f]._replace(fixed=model._known_shares)
@@ -95,22 +86,20 @@ def with_known(model: Any, found: Factorization, words: str) -> Factorization:
 
 def names_of_topics(model: Any) -> dict[int, str]:
     """The names of known topics, by number."""
-    table = model._known_table
-    return {} if table is None else {k: name for k, name in enumerate(table.index) if name}
+    return {k: name for k, name in enumerate(model._known_table.index) if name}
 
 
-def portable_topics(model: Any) -> dict[str, Any] | None:
+def portable_topics(table: pd.DataFrame) -> dict[str, Any]:
     """The known topics as a file can hold them."""
-    table = model._known_table
-    if model.known_topics is None or table is None:
-        return None
     shares = np.asarray(table, dtype=float).tolist()
     return {"names": list(table.index), "words": list(table.columns), "shares": shares}
 
 
 def is_fit(value: Any) -> bool:
     """Whether a value is a fit of topics."""
-    return hasattr(value, "posterior_") and hasattr(value, "components_") and hasattr(value, "top_words")
+    return (
+        hasattr(value, "posterior_") and hasattr(type(value), "components_") and hasattr(value, "top_words")
+    )
 
 
 def table_of(topics: Any) -> pd.DataFrame:
@@ -125,8 +114,9 @@ def table_of(topics: Any) -> pd.DataFrame:
             raise ValueError(
                 "known_topics must be of a fit to data whose columns have words as labels, got numbers"
             )
-        index = [names.get(k, "") for k in range(len(topics.components_))]
-        return pd.DataFrame(topics.components_, index=index, columns=texts_of(pd.Index(words)))
+        shares = topics.components_
+        index = [names.get(k, "") for k in range(len(shares))]
+        return pd.DataFrame(shares, index=index, columns=texts_of(pd.Index(words)))
     if isinstance(topics, Mapping):
         return pd.DataFrame(topics["shares"], index=topics["names"], columns=topics["words"])
     if is_default(topics.columns):
@@ -182,15 +172,13 @@ WEIGHT = (
 
 
 class SeedWords:
-    """None, or words by the name of their topic, each with a weight or all with the usual one.
+    """Words by the name of their topic, each with a weight or all with the usual one.
 
     Whether data have them is checked when they meet.
     """
 
     def check(self, name: str, value: Any) -> None:
         """Refuse anything else; raises ValueError."""
-        if value is None:
-            return
         if not isinstance(value, Mapping) or not value:
             raise ValueError(
                 f'{name} must be None or a mapping such as {{"economy": ["tax", "jobs"]}}, got {value!r:.60}'
@@ -213,8 +201,6 @@ class SeedWords:
 
 def check_seed_words(model: Any) -> None:
     """Refuse seeds together with parameters that do not go with them; raises ValueError."""
-    if model.seeds is None:
-        return
     check_seeds(model._method, "seeds")
     name = model._sized_by[0]
     if not is_auto(model) and getattr(model, name) < len(model.seeds):
@@ -225,9 +211,6 @@ def check_seed_words(model: Any) -> None:
 
 def read_seeds(model: Any, data: Any) -> None:
     """Find the places of seeded words by the labels of the data's columns; raises ValueError."""
-    model.seeds_ = model._seeded = None
-    if model.seeds is None:
-        return
     find_seeds(model, data.column_labels)
     absent = [
         word for topic, words in model.seeds.items() for word in words if word not in model.seeds_[topic]
@@ -257,8 +240,6 @@ def find_seeds(model: Any, labels: Sequence[str] | None) -> None:
 
 def with_seeds(model: Any, priors: dict[str, Any], words: str, shape: tuple[int, ...]) -> dict[str, Prior]:
     """Priors by name, where that of the words' factor of this shape has larger shapes for seeded words."""
-    if model._seeded is None:
-        return priors
     rows, columns, weights = model._seeded
     added = np.zeros(shape)
     added[rows, columns] = weights
@@ -290,10 +271,8 @@ def weight_of(words: Mapping[str, float] | Sequence[str], word: str) -> float:
     return float(words[word]) if isinstance(words, Mapping) else WEIGHT
 
 
-def portable_seeds(seeds: Mapping[str, Any] | None) -> dict[str, Any] | None:
+def portable_seeds(seeds: Mapping[str, Any]) -> dict[str, Any]:
     """Seeds as a file can hold them."""
-    if seeds is None:
-        return None
     return {
         topic: dict(words) if isinstance(words, Mapping) else list(words) for topic, words in seeds.items()
     }

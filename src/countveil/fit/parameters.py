@@ -23,11 +23,15 @@ from countveil.models.priors import LEARNED, USUAL_SHAPE
 
 
 class Level(NamedTuple):
-    """A number, which the data check together with the reports; or None."""
+    """A number, which the data check together with the reports."""
 
     def check(self, name: str, value: Any) -> None:
         """Refuse anything else; raises ValueError."""
-        check_level(name, value)
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            raise ValueError(
+                f"{name} must be a number in [0, 1) or None, got {type(value).__name__}: levels of rows, columns or "
+                "cells go with the data, PrivatizedCounts(X, alpha)"
+            )
 
 
 FORMATS = ("csr", "csc", "coo")  # sparse ones in which scikit-learn can find values that are not finite
@@ -54,16 +58,6 @@ def check_labels_of_fit(
         for i, (fitted, given) in enumerate(zip(known.tolist(), names, strict=True)):
             if fitted != given:
                 raise ValueError(f"{rule}, got {given!r} for {fitted!r} at {dim} {i}")
-
-
-def check_level(name: str, value: Any) -> None:
-    """Refuse what is neither a number nor None."""
-    if value is None or (isinstance(value, int | float | np.number) and not isinstance(value, bool)):
-        return
-    raise ValueError(
-        f"{name} must be a number in [0, 1) or None, got {type(value).__name__}: levels of rows, columns or cells go "
-        "with the data, PrivatizedCounts(X, alpha)"
-    )
 
 
 def check_plain(X: Any, estimator: Any) -> dict[str, Any]:
@@ -102,7 +96,7 @@ class Options:
     # fmt: off
     _: KW_ONLY
     method: Annotated[str | Method, Option(MethodOrName(), WAYS)] = "gibbs"
-    draws: Annotated[int | None, Option(Whole(1, or_none=True),
+    draws: Annotated[int | None, Option(Whole(1),
         f"draws kept from each chain, or from the approximation. None is {SAMPLED} from each of the chains, and "
         f'{APPROXIMATED} from an approximation ("em" has one).')] = None
     tune: Annotated[int, Option(Whole(0), "first sweeps of each chain, which are thrown away (samplers).")] = 200
@@ -126,15 +120,15 @@ class Options:
         'gamma shape of the factors; below 1 favours few components for each entry. "learned" finds one for each '
         'factor ("gibbs", "augmented-gibbs"). None is "learned" with these methods, '
         f"{USUAL_SHAPE} with the others.")] = None
-    prior_rate: Annotated[float | None, Option(Positive(or_none=True),
+    prior_rate: Annotated[float | None, Option(Positive(),
         "gamma rate of the factors; None learns one per component, and is right when the size of the counts is not "
         "known beforehand (mathematics, section 11).")] = None
     alpha: Annotated[float | None, Option(Level(),
         "noise level of data that come as a plain array; None asks for data that carry their own.")] = None
-    seed: Annotated[int | None, Option(Whole(0, or_none=True, most=10**40 - 1),
+    seed: Annotated[int | None, Option(Whole(0, most=10**40 - 1),
         "whole number of at most 40 digits; the same seed gives the same draws with any number of threads. None takes "
         "one from the operating system and keeps it in ``seed_``.")] = None
-    threads: Annotated[int | None, Option(Whole(1, or_none=True),
+    threads: Annotated[int | None, Option(Whole(1),
         "how many cores to use; None takes all that are available, or one where the data are small. Does not change "
         "the result.")] = None
     engine: Annotated[str | None, Option(None,

@@ -213,9 +213,7 @@ def log_probabilities(
     true, chosen = true_counts(fit, "counts", counts), chosen_cells(fit, cells)
     likelihood, rows, exposure = fit.model_.likelihood, np.arange(len(true)), fit._reader.exposure_matrix
     total, n_draws = np.full(true.shape, -np.inf), 0
-    for (theta, phi), parameters in zip(
-        fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=False
-    ):
+    for (theta, phi), parameters in fit._reader.draws():
         own = parameters_of_rows(likelihood, parameters, rows)
         np.logaddexp(total, likelihood.log_mass(true, rates_at(theta, phi, exposure), own), out=total)
         n_draws += 1
@@ -261,7 +259,7 @@ def report_probabilities(
 
 
 def data_of(fit: "FactorizationEstimator", X: Any) -> Observations | None:
-    """The reports of the fit's own cells, over the rows and columns of ``matrix_draws``; None without any."""
+    """The reports of the fit's own cells, over the rows and columns of ``draws``; None without any."""
     return None if X is None else fit._reader.data_matrix(fit._reader.own_data("X", X))
 
 
@@ -273,7 +271,7 @@ def named_axes(fit: "FactorizationEstimator") -> tuple[list[Axis], tuple[int, ..
 
 
 def true_counts(fit: "FactorizationEstimator", name: str, counts: Any) -> np.ndarray:
-    """True counts over the rows and columns of ``matrix_draws``; raises ValueError."""
+    """True counts over the rows and columns of ``draws``; raises ValueError."""
     named, shape = named_axes(fit)
     if np.ma.is_masked(counts):
         raise ValueError(f"{name} must have no masked entries, got some: leave them out with cells= instead")
@@ -292,7 +290,7 @@ def true_counts(fit: "FactorizationEstimator", name: str, counts: Any) -> np.nda
 
 
 def mask_of(fit: "FactorizationEstimator", cells: Any) -> np.ndarray | None:
-    """A mask of cells over the rows and columns of ``matrix_draws``; None for all."""
+    """A mask of cells over the rows and columns of ``draws``; None for all."""
     named, shape = named_axes(fit)
     wanted = check_mask(in_order("cells", cells, named), shape, "cells", "the fit's data")
     if cells is not None and wanted is None:
@@ -311,7 +309,7 @@ def chosen_cells(fit: "FactorizationEstimator", cells: Any) -> np.ndarray | None
 
 
 def modelled_matrix(fit: "FactorizationEstimator") -> np.ndarray | None:
-    """``_modelled_cells`` over the rows and columns of ``matrix_draws``."""
+    """``_modelled_cells`` over the rows and columns of ``draws``."""
     has = fit._modelled_cells()
     return None if has is None else fit._reader.as_matrix(has)
 
@@ -363,7 +361,7 @@ def given_reports(fit: "FactorizationEstimator", X: Any) -> CountsGivenReports:
 
 
 def in_data_order(fit: "FactorizationEstimator", matrix: np.ndarray, chosen: np.ndarray | None) -> np.ndarray:
-    """The chosen entries of an array over ``matrix_draws``'s rows and columns, in the order of the data."""
+    """The chosen entries of an array over ``draws``'s rows and columns, in the order of the data."""
     mask = np.ones(fit._reader.matrix_shape, dtype=bool) if chosen is None else chosen
     kept, values = (posteriors.rate_array(each, *fit._fitted()).to_numpy() for each in (mask, matrix))
     return np.asarray(values[kept])
@@ -376,7 +374,7 @@ def drawn(fit: "FactorizationEstimator", n: int, rng: np.random.Generator) -> li
         raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
     size = posteriors.n_draws(fit.posterior)
     chosen = rng.choice(size, size=n, replace=n > size)
-    draws = zip(fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=False)
+    draws = fit._reader.draws()
     wanted = set(chosen.tolist())
     found = {s: draw for s, draw in enumerate(draws) if s in wanted}
     return [found[int(s)] for s in chosen]

@@ -29,9 +29,8 @@ from countveil.fit.parameters import check_labels_of_fit
 from countveil.inference import posterior as posteriors
 from countveil.inference.matching import STABLE, Matched, alike, matched, numbered, unweighted
 from countveil.inference.methods import METHODS
-from countveil.inference.predict import Laws
 from countveil.inference.row_gammas import check_draws
-from countveil.laws.counts import Parameters
+from countveil.laws.counts.given_reports import Draw
 from countveil.models.factorization import Factor
 from countveil.models.layout import (
     Layout,
@@ -119,39 +118,27 @@ class FitReader:
             )
         return observed.exposed_as(exposure)
 
-    def matrix_draws(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """(theta (rows, K), phi (columns, K)) of every draw, chain after chain; theta @ phi.T are its rates.
+    def draws(self) -> Iterator[Draw]:
+        """Every draw, chain after chain: (theta (rows, K), phi (columns, K)), and the likelihood's own parameters.
 
-        Of each chain there are as many as its weight says, some of them repeatedly: as many in all as all chains have.
+        Its rates are theta @ phi.T. Of each chain there are as many draws as its weight says, some of them repeatedly:
+        as many in all as all chains have.
         """
-        tree, model, layout = self.fit._fitted()
-        for factors in posteriors.factor_draws(tree, model, layout):
-            yield model.matrices(factors)
+        return posteriors.matrix_draws(*self.fit._fitted())
 
-    def parameter_draws(self) -> Iterator[Parameters]:
-        """The likelihood's own parameters in every draw, beside ``matrix_draws``; endless where it has none."""
-        tree, model, _ = self.fit._fitted()
-        return posteriors.parameter_draws(tree, model)
-
-    def even_draws(self, most: int) -> Iterator[tuple[tuple[np.ndarray, np.ndarray], Parameters]]:
-        """``matrix_draws`` beside ``parameter_draws``, at most this many of them, evenly spread."""
+    def even_draws(self, most: int) -> Iterator[Draw]:
+        """At most this many of ``draws``, evenly spread."""
         tree, model, layout = self.fit._fitted()
-        kept = posteriors.evenly(posteriors.n_draws(tree), most).tolist()
-        factors = (model.matrices(each) for each in posteriors.factor_draws(tree, model, layout, kept))
-        wanted = set(kept)
-        parameters = (own for s, own in enumerate(self.parameter_draws()) if s in wanted)
-        return zip(factors, parameters, strict=False)
+        return posteriors.matrix_draws(tree, model, layout, posteriors.evenly(posteriors.n_draws(tree), most))
 
-    def draws_of_chains(self) -> Laws:
-        """``matrix_draws`` beside ``parameter_draws``, where every chain has its own draws whatever its weight."""
+    def draws_of_chains(self) -> Iterator[Draw]:
+        """``draws``, where every chain has its own draws whatever its weight."""
         tree, model, layout = self.fit._fitted()
-        tree = unweighted(tree)
-        factors = (model.matrices(each) for each in posteriors.factor_draws(tree, model, layout))
-        return zip(factors, posteriors.parameter_draws(tree, model), strict=False)
+        return posteriors.matrix_draws(unweighted(tree), model, layout)
 
     @property
     def exposure_matrix(self) -> np.ndarray | None:
-        """Exposures by cell over the rows and columns of ``matrix_draws``, whose rates are for one unit of them.
+        """Exposures by cell over the rows and columns of ``draws``, whose rates are for one unit of them.
 
         None where the data had none, or offsets said the same.
         """
@@ -159,22 +146,22 @@ class FitReader:
 
     @property
     def matrix_shape(self) -> tuple[int, int]:
-        """(rows, columns) of the rates in ``matrix_draws``."""
+        """(rows, columns) of the rates in ``draws``."""
         _, model, _ = self.fit._fitted()
         return model.rows.shape[0], model.columns.shape[0]
 
     def data_matrix(self, observed: Observations) -> Observations:
-        """What ``_observed`` gave, over the rows and columns of ``matrix_draws``."""
+        """What ``_observed`` gave, over the rows and columns of ``draws``."""
         rows, columns = self.sides()
         return observed.matricized(rows, columns)
 
     def as_matrix(self, values: Any) -> np.ndarray:
-        """An array over the axes of the data, such as ``rate()``, over the rows and columns of ``matrix_draws``."""
+        """An array over the axes of the data, such as ``rate()``, over the rows and columns of ``draws``."""
         rows, columns = self.sides()
         return np.asarray(values).transpose([*rows, *columns]).reshape(self.matrix_shape)
 
     def matrix_places(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(row, column) in ``matrix_draws`` of cells (n, axes) given by their numbers along the axes of the data."""
+        """(row, column) in ``draws`` of cells (n, axes) given by their numbers along the axes of the data."""
         shape = [len(names) for names in self.axes.values()]
         found = [
             np.ravel_multi_index([places[:, a] for a in side], [shape[a] for a in side])

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from countveil.data.covariates import LONGEST, check_levels, read_covariates
-from countveil.data.dates import MOST_STEPS, Dates, read_dates
+from countveil.data.covariates import LONGEST, Covariates, check_levels, read_covariates
+from countveil.data.dates import MOST_STEPS, Dates
 from countveil.data.reports import in_rows_of
 from countveil.fit.choosing import is_auto
 from countveil.inference.methods import check_covariates, check_dates
@@ -28,42 +28,38 @@ GROUP, FACT = "covariates", "covariates"  # of the tree, and of its attributes
 
 
 class Formula:
-    """None, or a formula; what is in it is checked when it meets its covariates."""
+    """A formula; what is in it is checked when it meets its covariates."""
 
     def check(self, name: str, value: Any) -> None:
         """Refuse anything else; raises ValueError."""
-        if value is not None and not (isinstance(value, str) and 0 < len(value) <= LONGEST):
+        if not (isinstance(value, str) and 0 < len(value) <= LONGEST):
             raise ValueError(f"{name} must be a formula such as '~ party + year', or None, got {value!r:.60}")
 
 
-def formula_of(model: Any) -> str | None:
-    """The parameter ``prevalence``; None for models without it."""
-    return getattr(model, "prevalence", None)
-
-
-def check_rows(model: Any, covariates: Any, time: Any) -> None:
-    """Refuse covariates and dates that a model cannot take, before its data are read; raises ValueError."""
-    if formula_of(model) is None and covariates is not None:
+def check_covariates_given(model: Any) -> None:
+    """Refuse covariates for a model without a formula; raises ValueError."""
+    if model._formula is None:
         raise ValueError(
             "covariates go with prevalence, a formula of TopicModel, TensorModel or BlockModel, got none"
         )
-    if time is None:
-        return
+
+
+def check_dates_given(model: Any) -> None:
+    """Refuse dates that a model cannot take, before its data are read; raises ValueError."""
     if not model._takes_dates:
         raise ValueError(f"time goes with TopicModel, whose rows may have dates, got {type(model).__name__}")
     check_dates(model._method, "time")
     check_size_and_rate(model, "time")
-    if formula_of(model) is not None:
-        raise ValueError(f"prevalence must be None with time, got {formula_of(model)!r}")
+    if model._formula is not None:
+        raise ValueError(f"prevalence must be None with time, got {model._formula!r}")
     if model.seeds is not None:
         raise ValueError(f"seeds must be None with time, got {len(model.seeds)}")
 
 
 def check_formula(model: Any) -> None:
     """Refuse a formula beside parameters that it does not go with; raises ValueError."""
-    if formula_of(model) is not None:
-        check_covariates(model._method, "prevalence")
-        check_size_and_rate(model, "prevalence")
+    check_covariates(model._method, "prevalence")
+    check_size_and_rate(model, "prevalence")
 
 
 def check_size_and_rate(model: Any, option: str) -> None:
@@ -74,23 +70,18 @@ def check_size_and_rate(model: Any, option: str) -> None:
         raise ValueError(f"prior_rate must be None with {option}, got {model.prior_rate}")
 
 
-def read_rows(model: Any, data: Any, covariates: Any, time: Any) -> None:
-    """Keep covariates, by default those of the data, and dates in the order of the rows; raises ValueError."""
-    model.dates_ = None if time is None else read_dates(time, data.labels[0], data.shape[0])
-    model.covariates_, formula = None, formula_of(model)
-    if formula is None:
-        return
+def covariates_in_order(formula: str, data: Any, covariates: Any) -> Covariates:
+    """The covariates of a formula in the order of the rows, by default those of the data; raises ValueError."""
     covariates = in_rows_of(data, formula) if covariates is None else covariates
     if covariates is None:
         raise ValueError(f"covariates must be given with prevalence {formula!r}, got none")
-    model.covariates_ = read_covariates(formula, covariates, data.labels[0], data.shape[0])
-    check_levels(model.covariates_)
+    found = read_covariates(formula, covariates, data.labels[0], data.shape[0])
+    check_levels(found)
+    return found
 
 
 def with_covariates(model: Any, priors: dict[str, Any], rows: str) -> dict[str, Prior]:
     """Priors by name, where that of the rows' factor depends on the covariates."""
-    if model.covariates_ is None:
-        return priors
     usual = priors[rows]
     shape = None if usual.learns_shape else float(usual.shape)
     return {**priors, rows: RegressionPrior(usual.size, shape, model.covariates_.design)}
@@ -98,7 +89,7 @@ def with_covariates(model: Any, priors: dict[str, Any], rows: str) -> dict[str, 
 
 def keep_covariates(model: Any, tree: xr.DataTree) -> None:
     """Put the covariates into a fit's tree, and name the terms of its coefficients."""
-    if model.covariates_ is None or GROUP in tree.children:
+    if GROUP in tree.children:  # of a file
         return
     frame, terms = model.covariates_.frame, list(model.covariates_.terms)
     layout = model._layout(model.model_.spec)
@@ -118,7 +109,7 @@ def keep_covariates(model: Any, tree: xr.DataTree) -> None:
 
 def restore_covariates(model: Any, tree: xr.DataTree, found: Factorization) -> Factorization:
     """The model with its design, from what a file holds; raises ValueError."""
-    formula = formula_of(model)
+    formula = model._formula
     if (formula is None) != (GROUP not in tree.children):
         raise ValueError(
             f"must hold covariates if and only if its parameters have a prevalence, got prevalence {formula!r:.60} and "
@@ -176,8 +167,6 @@ def with_dates(model: Any, priors: dict[str, Any], rows: str, row_size: float) -
 
     ``row_size`` is the mean rate of a row.
     """
-    if model.dates_ is None:
-        return priors
     known = model.prior_shape is not None and model.prior_shape != LEARNED
     others: Prior = DirichletPrior(float(model.prior_shape) if known else None)
     own = DatedRowsPrior(USUAL_SHAPE, row_size, model.dates_.step, len(model.dates_.names))
@@ -186,7 +175,7 @@ def with_dates(model: Any, priors: dict[str, Any], rows: str, row_size: float) -
 
 def keep_dates(model: Any, tree: xr.DataTree) -> None:
     """Put the dates into a fit's tree, and name the steps of its chain."""
-    if model.dates_ is None or DATES in tree.children:
+    if DATES in tree.children:  # of a file
         return
     dim = next(iter(model._layout(model.model_.spec).dims_of(model.model_.spec.output)))
     labels = tree["posterior"][dim].to_numpy()

@@ -39,11 +39,6 @@ class Beginning(NamedTuple):
             )
 
 
-def portable(value: Any) -> str:
-    """A start as a file can hold it: its name, or "auto" where factors were given."""
-    return value if isinstance(value, str) else "auto"
-
-
 def start_of(value: Any, model: Factorization, layout: Layout, labels: Labels) -> Start:
     """What ``start=`` stands for.
 

@@ -60,10 +60,12 @@ class TensorModel(projection.TransformerMixin, FactorizationEstimator):
         return True  # a column is a combination of entries of all axes but the first
 
     def _priors(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> dict[str, Any]:
-        return with_covariates(self, super()._priors(spec, sizes, mean_count), spec.names[0])
+        priors = super()._priors(spec, sizes, mean_count)
+        return priors if self.covariates_ is None else with_covariates(self, priors, spec.names[0])
 
     def _adopt(self, tree: xr.DataTree) -> None:
-        keep_covariates(self, tree)
+        if self.covariates_ is not None:
+            keep_covariates(self, tree)
         super()._adopt(tree)
 
     def _modes(self, n_modes: int) -> list[str]:

@@ -65,7 +65,6 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
     Attributes:
         posterior: dims (chain, draw, doc, topic, word).
         seeds_: the words of each seeded topic that the data have; None without seeds.
-        components_: (K, V) posterior mean topics, as shares of expected words.
     """
 
     n_topics: Annotated[int | str, WholeOrAuto()] = 10
@@ -103,38 +102,50 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
 
     def _read_labels(self, data: Any, covariates: Any, time: Any) -> None:
         super()._read_labels(data, covariates, time)
-        knowledge.read_seeds(self, data)
-        knowledge.read_topics(self, data)
+        vars(self).update(seeds_=None, _seeded=None, _known_shares=None, _known_table=None)
+        if self.seeds is not None:
+            knowledge.read_seeds(self, data)
+        if self.known_topics is not None:
+            knowledge.read_topics(self, data)
 
     def _priors(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> dict[str, Any]:
-        priors = knowledge.of_their_size(
-            self, super()._priors(spec, sizes, mean_count), "theta", mean_count * sizes["v"]
-        )
-        priors = with_covariates(self, priors, "theta")
-        priors = with_dates(self, priors, "theta", max(mean_count, 1e-8) * sizes["v"])
-        return knowledge.with_seeds(self, priors, "phi", (sizes["v"], sizes["k"]))
+        priors: dict[str, Any] = super()._priors(spec, sizes, mean_count)
+        if self._known_shares is not None:
+            priors = knowledge.of_their_size(self, priors, "theta", mean_count * sizes["v"])
+        if self.covariates_ is not None:
+            priors = with_covariates(self, priors, "theta")
+        if self.dates_ is not None:
+            priors = with_dates(self, priors, "theta", max(mean_count, 1e-8) * sizes["v"])
+        if self._seeded is not None:
+            priors = knowledge.with_seeds(self, priors, "phi", (sizes["v"], sizes["k"]))
+        return priors
 
     def _least_size(self) -> int:
         return 1 if self.seeds is None else len(self.seeds)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        knowledge.check_seed_words(self)
-        knowledge.check_topics(self)
+        if self.seeds is not None:
+            knowledge.check_seed_words(self)
+        if self.known_topics is not None:
+            knowledge.check_topics(self)
 
     def _model(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> Factorization:
-        return knowledge.with_known(self, super()._model(spec, sizes, mean_count), "phi")
+        found = super()._model(spec, sizes, mean_count)
+        return found if self._known_shares is None else knowledge.with_known(self, found, "phi")
 
     def _portable_parameters(self) -> dict[str, Any]:
-        seeds = knowledge.portable_seeds(self.seeds)
-        return {
-            **super()._portable_parameters(),
-            "seeds": seeds,
-            "known_topics": knowledge.portable_topics(self),
-        }
+        found = super()._portable_parameters()
+        if self.seeds is not None:
+            found["seeds"] = knowledge.portable_seeds(self.seeds)
+        if self._known_table is not None:
+            found["known_topics"] = knowledge.portable_topics(self._known_table)
+        return found
 
     def _facts(self) -> dict[str, Any]:
-        names = dict(enumerate(self.seeds_ or {})) or knowledge.names_of_topics(self)
+        names = dict(enumerate(self.seeds_ or {}))
+        if self._known_table is not None:
+            names = knowledge.names_of_topics(self)
         return super()._facts() | ({NAMES: json.dumps({"k": names})} if names else {})
 
     def _restored(self, tree: xr.DataTree, model: Factorization) -> Factorization:
@@ -142,10 +153,16 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
         return knowledge.restore_seeds(self, tree, super()._restored(tree, model), "phi")
 
     def _adopt(self, tree: xr.DataTree) -> None:
-        keep_covariates(self, tree)
-        keep_dates(self, tree)
+        if self.covariates_ is not None:
+            keep_covariates(self, tree)
+        if self.dates_ is not None:
+            keep_dates(self, tree)
         super()._adopt(tree)
-        self.components_ = self._reader.member_means("word")
+
+    @property
+    def components_(self) -> np.ndarray:
+        """(K, V) posterior mean topics, as shares of expected words."""
+        return self._reader.member_means("word")
 
     transform = projection.transform
     fit_transform = projection.fit_transform

@@ -45,11 +45,10 @@ def weights_in_words(fit: "FactorizationEstimator") -> str:
 
 
 def draws_by_chain(fit: "FactorizationEstimator") -> Iterator[Laws]:
-    """The draws of each chain, as ``matrix_draws`` beside ``parameter_draws``."""
+    """The draws of each chain, as ``FitReader.draws`` has them."""
     tree, model, layout = fit._fitted()
     draws = tree["posterior"].dataset
     kept = posteriors.evenly(draws.sizes["draw"], DRAWS)
     for chain in range(draws.sizes["chain"]):
         own = xr.DataTree.from_dict({"posterior": draws.isel(chain=[chain], draw=kept)})
-        factors = (model.matrices(each) for each in posteriors.factor_draws(own, model, layout))
-        yield zip(factors, posteriors.parameter_draws(own, model), strict=False)
+        yield posteriors.matrix_draws(own, model, layout)

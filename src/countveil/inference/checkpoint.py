@@ -107,8 +107,7 @@ def write(
 class Saver:
     """Writes a run's checkpoints; one that cannot be written is told of once, since the run is worth more."""
 
-    def __init__(self) -> None:
-        self.failed = False
+    failed = False
 
     def write(self, path: Path, *content: Any) -> None:
         """As ``write``; what was at ``path`` stays if that fails."""

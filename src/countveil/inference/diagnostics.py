@@ -180,11 +180,10 @@ class Diagnostics(NamedTuple):
     ``chains`` has a row per chain: its log-likelihood at the start, at the end of tuning, in the mean of its draws and
     at the last one, its weight, and which of how many starts it took, if it chose. ``starts`` has all that it chose
     among, with their scores, and ``moves`` what each move did while it was tuned. They are None where there is nothing
-    to say: of optimisers, of starts that do not choose, of chains without moves, of files of earlier versions.
+    to say: of optimisers, of starts that do not choose, of chains without moves.
 
     ``mechanism`` is what the reports say of the mechanism that is stated for them: its ``state`` is one of "consistent
-    with the reports", "contradicted" and "cannot be checked". None of counts that are not private, and of files of
-    earlier versions.
+    with the reports", "contradicted" and "cannot be checked". None of counts that are not private.
     """
 
     table: pd.DataFrame

@@ -26,9 +26,7 @@ from countveil.inference.factors import offset_scales
 from countveil.inference.plan import Plan
 from countveil.inference.scoring import Factors
 from countveil.kernels.random import SMALLEST
-from countveil.kernels.rates import stored_rates
-from countveil.kernels.scoring import add_seen_scores
-from countveil.kernels.tallies import expect_tally
+from countveil.kernels.scoring import add_seen_scores, expect_tally, stored_rates
 from countveil.laws.counts.laws import in_block
 from countveil.laws.counts.negative_binomial import LOGITS, NegativeBinomial
 from countveil.laws.counts.protocol import Likelihood, Parameters, Unseen, rates_at

@@ -13,8 +13,8 @@ import numpy as np
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
 from countveil.inference.streams import COLUMNS, HYPERS, Streams
-from countveil.kernels import exposures as kernels
-from countveil.kernels.contraction import split_counts
+from countveil.kernels import tiles as kernels
+from countveil.kernels.allocation import split_counts
 from countveil.kernels.entries import Entries as StoredEntries
 from countveil.kernels.general import varies_by_column
 from countveil.kernels.random import SMALLEST

@@ -8,17 +8,14 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from countveil.data.mechanism_checks import MechanismCheck, contradiction_in_words
+from countveil.data.mechanism_checks import MechanismCheck
 from countveil.data.observations import ExactCounts, Observations
 from countveil.inference.diagnostics import Share, Totals
-from countveil.inference.posterior import noise_of
 from countveil.kernels.report_kernels import LEAST, MOST
 from countveil.laws.noise import AnyMechanismNoise
-from countveil.laws.noise.protocol import Contradiction
 
 SHARE = "signal_share", "signal_error"
 TOTALS = "total_reported", "total_error", "total_fitted", "total_lower", "total_upper", "total_by_totals"
-CONTRADICTION = "level_stated", "level_found", "level_at_most"
 MASKED = ("masked_cells",)
 MECHANISM = "mechanism_check"
 REPORTS = "reports"
@@ -33,8 +30,7 @@ def kept_share(share: Share) -> dict[str, Any]:
 
 def share_kept(tree: xr.DataTree) -> Share | None:
     """The share of a fit that has one."""
-    value, error = (tree.attrs.get(name) for name in SHARE)
-    return None if value is None else Share(value, 0.0 if error is None else error)
+    return Share(*(tree.attrs[name] for name in SHARE)) if SHARE[0] in tree.attrs else None
 
 
 def kept_totals(totals: Totals) -> dict[str, Any]:
@@ -43,7 +39,7 @@ def kept_totals(totals: Totals) -> dict[str, Any]:
 
 
 def totals_kept(tree: xr.DataTree) -> Totals | None:
-    """The totals of a fit; None in older files, and where the data were not in memory."""
+    """The totals of a fit; None where the data were not in memory."""
     if TOTALS[0] not in tree.attrs:
         return None
     values: list[Any] = [tree.attrs.get(name) for name in TOTALS]
@@ -56,21 +52,9 @@ def kept_mechanism(found: MechanismCheck | None) -> dict[str, Any]:
 
 
 def mechanism_kept(tree: xr.DataTree) -> MechanismCheck | None:
-    """The same of a fit; in files of earlier versions, whether the level is contradicted."""
-    if MECHANISM in tree.attrs:
-        return MechanismCheck(*map(tuple, json.loads(tree.attrs[MECHANISM]).values()))
-    found = contradiction_kept(tree)
-    if found is None:
-        return None
-    return MechanismCheck((contradiction_in_words(noise_of(tree)[0].level, found),))
-
-
-def contradiction_kept(tree: xr.DataTree) -> Contradiction | None:
-    """The contradicted noise level of a fit of an earlier version."""
-    if CONTRADICTION[0] not in tree.attrs:
-        return None
-    stated, found, at_most = (tree.attrs[name] for name in CONTRADICTION)
-    return Contradiction(stated, found, bool(at_most))
+    """What the reports of a fit say of their mechanism; None where that was not asked."""
+    found = tree.attrs.get(MECHANISM)
+    return None if found is None else MechanismCheck(*map(tuple, json.loads(found).values()))
 
 
 def kept_data(data: Observations) -> dict[str, Any]:
@@ -92,13 +76,13 @@ def digest_of(data: Observations) -> str:
 
 
 def reports_kept(tree: xr.DataTree) -> str | None:
-    """The digest of the reports; None in older files, and of true counts."""
+    """The digest of the reports; None of true counts, and where the data were not in memory."""
     found: str | None = tree.attrs.get(REPORTS)
     return found
 
 
 def masked_kept(tree: xr.DataTree) -> int | None:
-    """How many cells were masked; None in older files, and where the data were not in memory."""
+    """How many cells were masked; None where the data were not in memory."""
     found = tree.attrs.get(MASKED[0])
     return None if found is None else int(found)
 
@@ -109,7 +93,7 @@ def check_kept(tree: xr.DataTree) -> None:
     if not isinstance(digest, str) or not re.fullmatch("[0-9a-f]{64}", digest):
         raise ValueError(f"must state {REPORTS} by a SHA-256 in hexadecimal digits, got {digest!r:.80}")
     check_mechanism_kept(tree.attrs.get(MECHANISM))
-    for names, least in ((SHARE, 1), (TOTALS, 3), (CONTRADICTION, 3), (MASKED, 1)):
+    for names, least in ((SHARE, 2), (TOTALS, 3), (MASKED, 1)):
         values = [tree.attrs[name] for name in names if name in tree.attrs]
         for value in values:
             if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):

@@ -5,7 +5,6 @@ from dataclasses import fields
 from typing import Any
 
 from countveil.common.parameters import check_rules
-from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.engines.threads import one_blas_thread
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
@@ -99,11 +98,8 @@ def fit(method: Method, data: Data, model: Factorization, settings: Settings) ->
     Raises:
         ValueError: the method does not accept the data, their mechanism, the likelihood or a prior.
     """
-    if isinstance(data, ReleaseFiles) and not method.batches:
-        raise ValueError(f"data on disk goes with {those('batches')}, got method {method.name!r}")
+    check_data(method, data)
     check_model(method, model, data.noise)
-    check_totals(method, data)
-    check_exposure(method, data)
     return method.run(data, model, settings)
 
 
@@ -121,9 +117,8 @@ def go_on(
     Raises:
         ValueError: the method does not accept the data's mechanism, the likelihood or a prior.
     """
+    check_data(method, data)
     check_model(method, model, data.noise)
-    check_totals(method, data)
-    check_exposure(method, data)
     return method.go_on(data, model, settings, before, total_rows)
 
 
@@ -163,17 +158,17 @@ def check_model(method: Method, model: Factorization, noise: Noise) -> None:
             )
 
 
-def check_totals(method: Method, data: Data) -> None:
-    """Refuse totals where the method cannot use them; raises ValueError."""
-    if isinstance(data, Observations) and data.totals is not None and not method.totals:
+def check_data(method: Method, data: Data) -> None:
+    """Refuse data on disk, totals, or exposures by cell where the method cannot use them; raises ValueError."""
+    if isinstance(data, ReleaseFiles):
+        if not method.batches:
+            raise ValueError(f"data on disk goes with {those('batches')}, got method {method.name!r}")
+        return
+    if data.totals is not None and not method.totals:
         raise ValueError(
             f"totals must be None for method {method.name!r}, got {data.totals.size}: use {those('totals')}"
         )
-
-
-def check_exposure(method: Method, data: Data) -> None:
-    """Refuse exposures by cell where the method cannot use them; raises ValueError."""
-    if isinstance(data, Observations) and data.exposure is not None and not method.exposures:
+    if data.exposure is not None and not method.exposures:
         raise ValueError(
             f"exposure must be one of rows (D, 1) or of columns (1, V) for method {method.name!r}, got one by cell: "
             f"use {those('exposures')}"

@@ -16,6 +16,7 @@ from countveil.inference.draws import Draws
 from countveil.inference.identify import identify
 from countveil.inference.matching import members_of, pooled, unweighted
 from countveil.laws.counts import Parameters
+from countveil.laws.counts.given_reports import Draw
 from countveil.laws.counts.protocol import in_counts
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC, Noise, noise_called
 from countveil.models.factorization import Factorization
@@ -122,12 +123,23 @@ def parameter_variables(draws: Draws, model: Factorization, layout: Layout) -> d
     return found
 
 
-def parameter_draws(tree: xr.DataTree, model: Factorization) -> Iterator[Parameters]:
+def parameter_draws(
+    tree: xr.DataTree, model: Factorization, chosen: np.ndarray | None = None
+) -> Iterator[Parameters]:
     """The likelihood's parameters in every draw of ``factor_draws``; endless where it has none."""
     names = model.likelihood.parameter_axes
     if not names:
         return repeat(())
-    return zip(*(flat_draws(tree, name).reshape(n_draws(tree), -1) for name in names), strict=True)
+    every = [flat_draws(tree, name).reshape(n_draws(tree), -1) for name in names]
+    return zip(*(every if chosen is None else [values[chosen] for values in every]), strict=True)
+
+
+def matrix_draws(
+    tree: xr.DataTree, model: Factorization, layout: Layout, chosen: np.ndarray | None = None
+) -> Iterator[Draw]:
+    """``factor_draws`` in the matrix form of the model, beside ``parameter_draws``."""
+    factors = (model.matrices(each) for each in factor_draws(tree, model, layout, chosen))
+    return zip(factors, parameter_draws(tree, model, chosen), strict=False)
 
 
 def axes_of_parts(model: Factorization) -> str:
@@ -215,7 +227,7 @@ def flat_draws(tree: xr.DataTree, name: str) -> np.ndarray:
 
 
 def factor_draws(
-    tree: xr.DataTree, model: Factorization, layout: Layout, chosen: Sequence[int] | None = None
+    tree: xr.DataTree, model: Factorization, layout: Layout, chosen: np.ndarray | None = None
 ) -> Iterator[list[np.ndarray]]:
     """Every draw's factors in the model's own order of axes, chain after chain; of each as many as its weight says.
 
@@ -232,7 +244,7 @@ def factor_draws(
         arrays.append(values.transpose(0, 1, *(2 + wanted.index(a) for a in factor.axes)))
     numbers, size = members_of(tree), draws.sizes["draw"]
     every = np.arange(n_draws(tree)) if numbers is None else numbers
-    for number in every if chosen is None else every[np.asarray(chosen, dtype=np.int64)]:
+    for number in every if chosen is None else every[chosen]:
         c, s = divmod(int(number), size)
         yield [
             (row_gammas.draw_of(tree, factor.name, s) if values is None else values[c, s]).astype(np.float64)
@@ -258,9 +270,8 @@ def mean_rate(tree: xr.DataTree, model: Factorization, layout: Layout) -> xr.Dat
         total, n = theta @ phi.T, 1
     else:
         waiting: list[tuple[np.ndarray, np.ndarray]] = []
-        draws = zip(factor_draws(tree, model, layout), parameter_draws(tree, model), strict=False)
-        for factors, parameters in draws:
-            waiting.append(in_counts(model.likelihood, *model.matrices(factors), parameters))
+        for matrices, parameters in matrix_draws(tree, model, layout):
+            waiting.append(in_counts(model.likelihood, *matrices, parameters))
             n += 1
             if len(waiting) == DRAWS_AT_ONCE:
                 total += product_sum(waiting)
@@ -323,7 +334,7 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
     tree = unweighted(tree)
     stats = tree["sample_stats"]
     shape = stats["log_likelihood"].shape
-    draws = zip(factor_draws(tree, model, layout), parameter_draws(tree, model), strict=False)
+    draws = matrix_draws(tree, model, layout)
     rates = rates_along(draws, model, exposure_of(tree, (model.rows.shape[0], model.columns.shape[0])))
     found = {
         LOG_LIKELIHOOD: stats["log_likelihood"].to_numpy(),
@@ -347,7 +358,9 @@ def unsteadiness(draws: Draws, observations: Observations, model: Factorization)
     shape = draws.log_likelihood.shape
     flat = draws.mapped(lambda values: values.reshape(-1, *values.shape[2:]))
     numbers = range(len(flat.log_likelihood))
-    pairs = ((tuple(f[s] for f in flat.factors), tuple(p[s] for p in flat.parameters)) for s in numbers)
+    pairs = (
+        (model.matrices([f[s] for f in flat.factors]), tuple(p[s] for p in flat.parameters)) for s in numbers
+    )
     found = [draws.total_rate, *map(dispersions, draws.parameters)]
     found += [
         values.reshape(*shape, -1) for values in rates_along(pairs, model, observations.exposure).values()
@@ -366,14 +379,14 @@ def dispersions(values: np.ndarray) -> np.ndarray:
 
 
 def rates_along(
-    draws: Iterable[tuple[list[np.ndarray] | tuple[np.ndarray, ...], Parameters]],
+    draws: Iterable[Draw],
     model: Factorization,
     exposure: np.ndarray | None,
 ) -> dict[str, np.ndarray]:
     """(draws, members) the expected counts of entries of each observed axis, of those evenly spread."""
     rates: dict[str, list[np.ndarray]] = {axis: [] for axis in model.spec.output}
-    for factors, parameters in draws:
-        theta, phi = in_counts(model.likelihood, *model.matrices(factors), parameters)
+    for matrices, parameters in draws:
+        theta, phi = in_counts(model.likelihood, *matrices, parameters)
         of_rows, of_columns = theta @ phi.sum(axis=0), phi @ theta.sum(axis=0)
         if exposure is not None:
             of_rows, of_columns = (

@@ -9,7 +9,7 @@ from scipy.special import logsumexp
 from countveil.data.observations import Observations
 from countveil.inference.scoring import report_scores
 from countveil.kernels.entries import Entries
-from countveil.kernels.rates import stored_rates
+from countveil.kernels.scoring import stored_rates
 from countveil.laws.counts.given_reports import Cells, CountsGivenReports, Draw
 from countveil.laws.counts.laws import law_of
 from countveil.laws.counts.protocol import Likelihood, parameters_at, parameters_of_rows, rates_at

@@ -4,6 +4,8 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -134,7 +136,9 @@ def sample(
     """
     draws, plan = Draws.empty(schedule, model), Plan(observations, model)
     chains = [Chain(c, seed, plan, model, draws, algorithm, start) for c in range(schedule.chains)]
-    mark, earlier = prepare_checkpoint(saving, chains, draws, schedule, seed)
+    mark, earlier = "", 0.0
+    if saving is not None:
+        mark, earlier = prepare_checkpoint(saving, chains, draws, schedule, seed)
     rounds = (*schedule.rounds[:-1], schedule.chains)
     side_by_side = min(int(np.diff(rounds, prepend=0).max()), threads)
     stop = threading.Event()
@@ -153,10 +157,9 @@ def sample(
             if score is not None:
                 bar.update(tasks[number], score=f"log-likelihood {score:.6g}")
 
-        def save() -> None:
-            if saving:
-                snapshots = [chain.snapshot for chain in chains]
-                saver.write(saving.path, mark, seed, snapshots, draws.arrays, time.perf_counter() - started)
+        def save(path: Path) -> None:
+            snapshots = [chain.snapshot for chain in chains]
+            saver.write(path, mark, seed, snapshots, draws.arrays, time.perf_counter() - started)
 
         try:
             for n in rounds:
@@ -169,7 +172,8 @@ def sample(
                     pool.submit(chain.run, schedule, blocks_engine, stop, report, not bar.disable)
                     for chain in chains[begun:n]
                 ]
-                interrupted = wait_for(futures, stop, save, saving.every_seconds if saving else None)
+                saves = (partial(save, saving.path), saving.every_seconds) if saving else ()
+                interrupted = wait_for(futures, stop, *saves)
                 if interrupted or n == schedule.chains:
                     break
                 try:
@@ -189,11 +193,9 @@ def sample(
 
 
 def prepare_checkpoint(
-    saving: Checkpoint | None, chains: list[Chain], draws: Draws, schedule: Schedule, seed: int
+    saving: Checkpoint, chains: list[Chain], draws: Draws, schedule: Schedule, seed: int
 ) -> tuple[str, float]:
     """Load a checkpoint into the chains, if there is one; (the run's fingerprint, the seconds that it took before)."""
-    if saving is None:
-        return "", 0.0
     first = chains[0]
     settings = {
         "algorithm": name_of(first.algorithm), "start": named_start(first.start), "model": model_facts(first.model),

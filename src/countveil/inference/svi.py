@@ -339,7 +339,7 @@ class SVI(Method):
     # fmt: off
     passes: Annotated[int, Option(Whole(1), "number of passes over the rows.")] = 5
     batch_rows: Annotated[int, Option(Whole(1), "number of rows in a batch.")] = 256
-    total_rows: Annotated[int | None, Option(Whole(1, or_none=True),
+    total_rows: Annotated[int | None, Option(Whole(1),
         "number of rows that those seen by ``partial_fit`` represent; None is the number seen.")] = None
     expectation: Annotated[str, Option(OneOf(EXPECTATIONS),
         'means by which counts are split: "geometric" or "arithmetic", as for ``CAVI``, or "trimmed" (arithmetic ones '

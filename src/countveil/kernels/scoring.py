@@ -1,11 +1,16 @@
-"""Log-likelihoods of reports, of cells in a list or of a block of rows, and their derivatives in the rates."""
+"""What given factors say of a block of rows: rates, log-likelihoods of reports and their derivatives, expected tallies.
+
+Suffixes as in ``entries``.
+"""
 
 import numpy as np
 
 from countveil.kernels.compiled import kernel, subroutine
-from countveil.kernels.entries import BATCH, MASKED, new_expectations
+from countveil.kernels.entries import BATCH, MASKED, level_at, new_expectations
+from countveil.kernels.general import add_to_tally
 from countveil.kernels.gibbs import NONE, fill_rates, inner
 from countveil.kernels.law import (
+    expect_both,
     expect_counts,
     law_at,
     report_score,
@@ -15,7 +20,52 @@ from countveil.kernels.law import (
     unseen_score,
 )
 from countveil.kernels.random import SMALLEST
-from countveil.kernels.tiles import rows_of_rates
+from countveil.kernels.tiles import is_dense, rows_of_rates
+
+
+def stored_rates(entries, theta_dk, phi_vk, rate_e):
+    """rate_e = sum_k theta_dk phi_vk of each stored entry, in place; by matrix products if the block is dense."""
+    if is_dense(entries, len(phi_vk)):
+        rates_by_products(
+            entries, theta_dk, np.ascontiguousarray(phi_vk.T), rows_of_rates(len(phi_vk)), rate_e
+        )
+    else:
+        rates_one_by_one(entries, theta_dk, phi_vk, rate_e)
+
+
+@kernel
+def rates_by_products(entries, theta_dk, phi_kv, together, rate_e):
+    """``stored_rates`` by products of this many rows of theta with phi."""
+    n_rows, n_columns = theta_dk.shape[0], phi_kv.shape[1]
+    rates = np.empty(together * n_columns)
+    for first in range(0, n_rows, together):
+        last = min(first + together, n_rows)
+        fill_rates(theta_dk, first, last, phi_kv, rates)
+        for d in range(first, last):
+            for e in range(entries.indptr[d], entries.indptr[d + 1]):
+                rate_e[e] = rates[(d - first) * n_columns + entries.columns[e]]
+
+
+@kernel
+def rates_one_by_one(entries, theta_dk, phi_vk, rate_e):
+    """``stored_rates`` entry by entry."""
+    for d in range(theta_dk.shape[0]):
+        for e in range(entries.indptr[d], entries.indptr[d + 1]):
+            rate_e[e] = inner(theta_dk, d, phi_vk, entries.columns[e])
+
+
+@kernel
+def expect_tally(law, entries, theta_dk, phi_vk, tally):
+    """Add E[count | report] and E[parts | report] of each positive report to the tally."""
+    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
+    for d in range(theta_dk.shape[0]):
+        for e in range(indptr[d], indptr[d + 1]):
+            if reports[e] > 0:
+                v, level = columns[e], level_at(entries.level_d, entries.level_e, d, e)
+                rate = max(inner(theta_dk, d, phi_vk, v), SMALLEST)
+                count, parts = expect_both(law_at(law, d, v), np.int64(reports[e]), rate, level)
+                add_to_tally(law.likelihood, d, v, count, parts, tally)
+
 
 NO_SLOPES = np.empty(0)
 

@@ -336,13 +336,10 @@ def model_of(facts: dict[str, Any]) -> Factorization:
     spec = Spec(**fields)
     priors, fixed = {}, {}
     for name, each in zip(spec.names, facts["factors"], strict=True):
-        found = each["prior"]
-        if isinstance(found, list):  # as files before version 0.2 have it
-            found = dict(zip(("shape", "rate", "learned"), found, strict=True)) | {"kind": "gamma"}
-        priors[name] = prior_of(found)
+        priors[name] = prior_of(each["prior"])
         if each["fixed"] is not None:
             fixed[name] = np.array(each["fixed"], dtype=float)
-    likelihood = likelihood_called(facts.get("likelihood", "poisson"), facts.get("likelihood_settings", {}))
+    likelihood = likelihood_called(facts["likelihood"], facts.get("likelihood_settings", {}))
     return factorization(
         spec, facts["sizes"], priors, fixed=fixed, self_loops=facts["self_loops"], likelihood=likelihood
     )

@@ -47,7 +47,7 @@ def parse_spec(
     if len(set(names)) != len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise ValueError(f"factors must have different names, got {twice!r} twice in {text!r}; give names=")
-    same = check_shared(dict(shared or {}), names, terms, output)
+    same = check_shared(dict(shared), names, terms, output) if shared else {}
     own = [i for i in range(len(terms)) if names[i] not in same]
     number = {names[i]: f for f, i in enumerate(own)}
     latent = "".join(a for a in dict.fromkeys("".join(terms)) if a not in output)
@@ -55,7 +55,8 @@ def parse_spec(
         text, tuple(terms), output, latent, tuple(names[i] for i in own), tuple(terms[i] for i in own),
         tuple(number[same.get(name, name)] for name in names), tuple(symmetric),
     )  # fmt: skip
-    check_symmetric(found)
+    if symmetric:
+        check_symmetric(found)
     return found
 
 

@@ -213,7 +213,7 @@ def fit(contender: str, data: Any, n_topics: int, seed: int, **settings: Any) ->
         data if contender == OURS.name else (ExactCounts if contender == TRUE_COUNTS else NaiveCounts)(data)
     )
     model = TopicModel(n_topics, seed=seed, threads=1, progress=False, **SETTINGS | settings).fit(seen)
-    draws = zip(model._reader.matrix_draws(), model._reader.parameter_draws(), strict=False)
+    draws = model._reader.draws()
     scaled = [in_counts(model.model_.likelihood, *factors, own) for factors, own in draws]
     if len(scaled) == 1:
         return Estimate(model.rate().to_numpy(), model.components_)

@@ -1,7 +1,6 @@
 """Where the true counts of a simulation come from: a prior, a model of a pilot corpus, or the pilot itself."""
 
 import warnings
-from itertools import islice
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -106,7 +105,7 @@ class FromModel:
     def __init__(self, counts: Any, n_topics: int, seed: int = 1, **settings: Any) -> None:
         self._fit = _fit_pilot(counts, n_topics, seed, settings)
         self._theta, self._topics = (flat_draws(self._fit.posterior, name) for name in ("theta", "phi"))
-        self._parameters = list(islice(self._fit._reader.parameter_draws(), len(self._theta)))
+        self._parameters = [own for _, own in self._fit._reader.draws()]
         self.n_topics, self.n_words = n_topics, int(self._topics.shape[2])
         self.about = (
             f"true counts drawn from a model with {n_topics} topics of the pilot's {self._theta.shape[1]} rows x "

@@ -102,7 +102,7 @@ class Extras(NamedTuple):
         if self.waves is not None:
             found["waves"] = list(self.waves.names)
         if self.totals is not None:
-            found |= _totals.described(self.totals)
+            found["totals"] = _totals.described(self.totals)
         if self.mask is not None:
             found["masked"] = len(_cells.encoded_mask(self.mask, n_axes))
         if self.exposure is not None:

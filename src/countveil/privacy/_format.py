@@ -13,22 +13,15 @@ from countveil.privacy._extras import NO_EXTRAS, Extras, exposure_fits
 from countveil.privacy._reports import Labels, misplaced
 from countveil.privacy._text import difference, first_wrong, shown
 from countveil.privacy.errors import ReleaseError
-from countveil.privacy.mechanisms import Mechanism, TwoSidedGeometric
+from countveil.privacy.mechanisms import Mechanism
 
 if TYPE_CHECKING:
     from countveil.privacy.release import Release
 
 
 FORMAT = "countveil-release"
-FORMAT_VERSION = 3
-"""Versions 1 and 2 are read as well (``OLDER_VERSIONS``)."""
-CELLS_VERSION = 4
-"""Of files that say something cell by cell, a mask or mechanisms: alone, so that older readers read all others."""
-TOTALS_VERSION = 5
-"""Of files with totals other than exact ones of one family over axes, alone for the same reason."""
-
-EXPOSURE_VERSION = 6
-"""Of files with exposures of cells, which may state everything else as well, alone for the same reason."""
+FORMAT_VERSION = 7
+"""Of every file. Earlier ones were made before countveil was published, and are refused."""
 
 META = "meta.json"
 _MAX_META = 1 << 28
@@ -45,23 +38,15 @@ _KEYS = {
     "labels": list,
     "schema_hash": str,
 }
-_VERSIONS = {
-    "": FORMAT_VERSION,
-    "mechanism_shape": CELLS_VERSION,
-    "masked": CELLS_VERSION,
-    "families": TOTALS_VERSION,
-    "exposure_shape": EXPOSURE_VERSION,
-}  # of files that state these
-_OPTIONAL = {"directed": bool, "source": str, "waves": list, "totals": list, "covariates": list}
-_BY_CELL = {"mechanism_shape": list, "masked": int}
-_FAMILIES = {"families": list}
-_OPTIONAL_OF: dict[int, dict[str, type]] = {
-    FORMAT_VERSION: _OPTIONAL,
-    CELLS_VERSION: _OPTIONAL | _BY_CELL,
-    TOTALS_VERSION: {name: kind for name, kind in _OPTIONAL.items() if name != "totals"}
-    | _BY_CELL
-    | _FAMILIES,
-    EXPOSURE_VERSION: _OPTIONAL | _BY_CELL | _FAMILIES | {"exposure_shape": list},
+_OPTIONAL = {
+    "directed": bool,
+    "source": str,
+    "waves": list,
+    "totals": list,
+    "covariates": list,
+    "mechanism_shape": list,
+    "masked": int,
+    "exposure_shape": list,
 }
 _LAYOUTS = {"dense": ("reports",), "csr": ("data", "indices", "indptr")}
 
@@ -102,7 +87,7 @@ def description(
     stated |= {name: value for name, value in optional.items() if value is not None}
     return stated | {
         "format": FORMAT,
-        "format_version": max(version for key, version in _VERSIONS.items() if key in stated or not key),
+        "format_version": FORMAT_VERSION,
         "mechanisms": [each.to_json() for each in known],
         "mechanism_per_row": per_row,
         "layout": "dense" if stored is None else "csr",
@@ -221,33 +206,29 @@ def _stated(reader: Reader, meta: dict[str, Any], values: dict[str, Any]) -> Any
 
 def _read_arrays(reader: Reader, meta: dict[str, Any]) -> dict[str, Any]:
     """The flat values of every array that belongs in the file, which holds nothing else."""
-    older = meta["format_version"] in OLDER_VERSIONS
     shapes = array_shapes(meta)
-    stored = {name: OLDER_MEMBERS.get(name, name) if older else name for name in shapes}
-    wanted = {META, *(f"{name}.npy" for name in stored.values())}
+    wanted = {META, *(f"{name}.npy" for name in shapes)}
     if reader.names != wanted:
         raise reader.fault(f"must hold {sorted(wanted)}, got {sorted(reader.names)[:8]}")
-    widths = older_widths(meta["format_version"]) if older else _npy.WIDTHS
     values = {}
     for name, shape in shapes.items():
-        member = stored[name]
-        sizes, size = [_npy.size(shape, n_bytes) for n_bytes in widths], reader.size(f"{member}.npy")
+        sizes, size = [_npy.size(shape, n_bytes) for n_bytes in _npy.WIDTHS], reader.size(f"{name}.npy")
         if size not in sizes:
             takes = " or ".join(map(str, sizes))
-            raise reader.fault(f"must hold {member} of shape {shape} in {takes} bytes, got {size} bytes")
-        content = reader.read(f"{member}.npy")
+            raise reader.fault(f"must hold {name} of shape {shape} in {takes} bytes, got {size} bytes")
+        content = reader.read(f"{name}.npy")
         if _may_be_real(name) and "source" in meta and _npy.is_real(content, shape):
             values[name] = _npy.decode_real(content, shape)
             continue
         try:
-            values[name] = _npy.decode(content, shape, widths)
+            values[name] = _npy.decode(content, shape)
         except ValueError as error:
             raise reader.fault(f"must hold arrays as described: {error}") from error
     return values
 
 
 def _read_meta(reader: Reader) -> dict[str, Any]:
-    """meta.json in the words of version 3, every key of its type, checked as far as no other member is needed."""
+    """meta.json, every key of its type, checked as far as no other member is needed."""
     size = reader.size(META) if META in reader.names else None
     if size is None or size > _MAX_META:
         got = "none" if size is None else f"{size} bytes"
@@ -264,16 +245,15 @@ def _read_meta(reader: Reader) -> dict[str, Any]:
         raise reader.fault(
             f"must describe itself with the keys format and format_version, got no {missing[0]!r}"
         )
-    version = meta["format_version"]
     if meta["format"] != FORMAT:
         raise reader.fault(f"must have format {FORMAT!r}, got {ascii(meta['format'])[:40]}")
-    if type(version) is not int or version not in (*OLDER_VERSIONS, *_OPTIONAL_OF):
+    version = meta["format_version"]
+    if type(version) is not int or version != FORMAT_VERSION:
         raise reader.fault(
-            f"must have a format_version from 1 to {EXPOSURE_VERSION}, got {ascii(version)[:40]}"
+            f"must have format_version {FORMAT_VERSION}, got {ascii(version)[:40]}: make the release again with this "
+            "version of countveil"
         )
-    keys = OLDER_KEYS
-    if version not in OLDER_VERSIONS:
-        keys = _KEYS | {name: kind for name, kind in _OPTIONAL_OF[version].items() if name in meta}
+    keys = _KEYS | {name: kind for name, kind in _OPTIONAL.items() if name in meta}
     if other := difference(meta, keys):
         raise reader.fault(f"must describe itself with the keys {sorted(keys)}, got {other}")
     for key, kind in keys.items():
@@ -286,7 +266,6 @@ def _read_meta(reader: Reader) -> dict[str, Any]:
         raise reader.fault(
             f"must hold its description as canonical JSON (sorted keys, no blanks, ASCII), got {got}"
         )
-    meta = upgraded(meta, reader.fault) if version in OLDER_VERSIONS else meta
     _check_meta(meta, reader.fault)
     return meta
 
@@ -308,22 +287,17 @@ def _check_meta(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> N
     several = meta["mechanism_per_row"] or "mechanism_shape" in meta
     if not known or (not several and len(known) != 1):
         raise fault(f"must have one mechanism, or one for each row, got {len(known)}")
-    if meta["format_version"] >= CELLS_VERSION:
-        _check_by_cell(meta, fault)
-    if meta["format_version"] == EXPOSURE_VERSION:
-        if "exposure_shape" not in meta or not exposure_fits(meta["exposure_shape"], tuple(shape)):
-            got = shown(meta["exposure_shape"]) if "exposure_shape" in meta else "none"
-            raise fault(
-                f"must have an exposure whose shape broadcasts to {shape}, that of its reports, got {got}"
-            )
-        if "totals" in meta and "families" in meta:
-            raise fault("must state totals under one of the keys totals and families, got both")
-    try:
-        _totals.check_described(
-            meta, tuple(shape), meta["format_version"] == TOTALS_VERSION or "families" in meta
+    _check_by_cell(meta, fault)
+    if "exposure_shape" in meta and not exposure_fits(meta["exposure_shape"], tuple(shape)):
+        got = shown(meta["exposure_shape"])
+        raise fault(
+            f"must have an exposure whose shape broadcasts to {shape}, that of its reports, got {got}"
         )
-    except ReleaseError as error:
-        raise fault(str(error)) from error
+    if "totals" in meta:
+        try:
+            _totals.check_described(meta["totals"], tuple(shape))
+        except ReleaseError as error:
+            raise fault(str(error)) from error
     if len(meta["labels"]) != len(shape):
         raise fault(f"must have labels or null for each of {len(shape)} axes, got {len(meta['labels'])}")
 
@@ -331,8 +305,6 @@ def _check_meta(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> N
 def _check_by_cell(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> None:
     """What a file says cell by cell, as far as no array is needed."""
     over, masked, shape = meta.get("mechanism_shape"), meta.get("masked"), meta["shape"]
-    if over is None and masked is None and meta["format_version"] == CELLS_VERSION:
-        raise fault(f"must say something by cell to have format_version {CELLS_VERSION}, got nothing")
     if over is not None:
         if meta["mechanism_per_row"]:
             raise fault("must have mechanisms by cell or by row, got both")
@@ -405,48 +377,3 @@ def _reports(reader: Reader, meta: dict[str, Any], values: dict[str, Any]) -> An
         if data.min() <= 0:
             raise reader.fault(f"must store positive reports only, got {data.min()}")
     return sparse.csr_array((data, indices, indptr), shape=shape)
-
-
-OLDER_VERSIONS = (1, 2)
-OLDER_KEYS = {
-    "format": str,
-    "format_version": int,
-    "mechanism": str,
-    "mechanism_version": int,
-    "layout": str,
-    "shape": list,
-    "stored": int,
-    "truncated": bool,
-    "simulated": bool,
-    "levels": list,
-    "level_per_row": bool,
-    "labels": list,
-    "schema_hash": str,
-}
-OLDER_MEMBERS = {"mechanism_of_row": "level_of_row"}
-"""The older names of arrays that were renamed, by the names they have now."""
-
-
-def older_widths(version: int) -> tuple[int, ...]:
-    """How many bytes the numbers of an array may have."""
-    return (8,) if version == 1 else _npy.WIDTHS
-
-
-# Older versions of the release file, whose description is turned into that of version 3.
-#
-# They have only two-sided geometric noise, and state its levels. In version 1 every array has 64 bits.
-def upgraded(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> dict[str, Any]:
-    """The description in the words of version 3; raises ``fault`` for another mechanism or a malformed level."""
-    if meta["mechanism"] != TwoSidedGeometric.name:
-        raise fault(f"must have mechanism {TwoSidedGeometric.name!r}, got {ascii(meta['mechanism'])[:40]}")
-    levels = meta["levels"]
-    keys = {"epsilon", "precision"}
-    if wrong := first_wrong(levels, lambda level: isinstance(level, dict) and set(level) == keys):
-        raise fault(f"must give every level as epsilon and precision, got {wrong}")
-    entries = [
-        {"name": meta["mechanism"], "version": meta["mechanism_version"], "parameters": level}
-        for level in levels
-    ]
-    replaced = {"mechanism", "mechanism_version", "levels", "level_per_row"}
-    kept = {key: value for key, value in meta.items() if key not in replaced}
-    return kept | {"mechanisms": entries, "mechanism_per_row": meta["level_per_row"]}

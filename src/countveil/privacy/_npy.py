@@ -93,14 +93,14 @@ def decode_real(member: bytes, shape: tuple[int, ...]) -> Any:
     return packed.tolist()
 
 
-def decode(member: bytes, shape: tuple[int, ...], widths: tuple[int, ...] = WIDTHS) -> Any:
+def decode(member: bytes, shape: tuple[int, ...]) -> Any:
     """The flat values of a member: a NumPy array of its own type where NumPy is installed, else a list.
 
     Raises ValueError if the member is not written exactly as an array of this shape is.
     """
-    n_bytes = next((n for n in widths if member.startswith(header(shape, n))), 0)
+    n_bytes = next((n for n in WIDTHS if member.startswith(header(shape, n))), 0)
     if not n_bytes or len(member) != size(shape, n_bytes):
-        bits = " or ".join(str(8 * n) for n in widths)
+        bits = " or ".join(str(8 * n) for n in WIDTHS)
         got = f"{len(member)} bytes that begin with {member[10:128].rstrip()!r:.100}"
         raise ValueError(f"array must hold integers of {bits} bits and shape {shape}, got {got}")
     start = len(header(shape, n_bytes))

@@ -148,16 +148,9 @@ def _checked_groups(groups: Any, n_cells: int, size: int) -> Any:
     return listed
 
 
-def is_plain(totals: Sequence[ReleasedTotals]) -> bool:
-    """Whether these are exact totals of one family over axes, which files of every version 3 and 4 state."""
-    return len(totals) == 1 and totals[0].over is not None and totals[0].mechanism is None
-
-
-def described(totals: Sequence[ReleasedTotals]) -> dict[str, Any]:
-    """The entries of a file's description for all families."""
-    if is_plain(totals):
-        return {"totals": list(totals[0].over or ())}
-    families = [
+def described(totals: Sequence[ReleasedTotals]) -> list[dict[str, Any]]:
+    """The entry of a file's description for all families."""
+    return [
         {
             "over": None if each.over is None else list(each.over),
             "groups": each.groups is not None,
@@ -167,16 +160,10 @@ def described(totals: Sequence[ReleasedTotals]) -> dict[str, Any]:
         }
         for each in totals
     ]
-    return {"families": families}
 
 
-def check_described(meta: Mapping[str, Any], shape: tuple[int, ...], in_families: bool) -> None:
+def check_described(families: list[Any], shape: tuple[int, ...]) -> None:
     """Refuses what no file says of its totals, as far as no array is needed; raises ReleaseError."""
-    if "totals" in meta:
-        shape_of(meta["totals"], shape)
-    families = meta.get("families")
-    if not in_families:
-        return
     if not families:
         raise ReleaseError("must state a family of totals or more, got none")
     for number, each in enumerate(families):
@@ -205,18 +192,12 @@ def check_described(meta: Mapping[str, Any], shape: tuple[int, ...], in_families
             raise ReleaseError(
                 f"must have labels of groups as a list, got {shown(labels)} in family {number}"
             )
-    if len(families) == 1 and families[0]["over"] is not None and families[0]["mechanism"] is None:
-        raise ReleaseError(
-            "must state exact totals of one family over axes under the key totals, got the key families"
-        )
 
 
 def array_shapes(meta: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
     """The arrays of totals in a file."""
     found: dict[str, tuple[int, ...]] = {}
-    if "totals" in meta:
-        found["totals"] = (prod(shape_of(meta["totals"], shape)),)
-    for number, each in enumerate(meta.get("families", ())):
+    for number, each in enumerate(meta.get("totals", ())):
         found[f"totals_{number}"] = (each["size"],)
         if each["groups"]:
             found[f"total_of_cell_{number}"] = (prod(shape),)
@@ -225,8 +206,6 @@ def array_shapes(meta: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, t
 
 def arrays(totals: Sequence[ReleasedTotals]) -> dict[str, Any]:
     """What the arrays of ``array_shapes`` hold."""
-    if is_plain(totals):
-        return {"totals": encoded(totals[0])}
     found: dict[str, Any] = {}
     for number, each in enumerate(totals):
         found[f"totals_{number}"] = encoded(each)
@@ -246,9 +225,7 @@ def encoded(totals: ReleasedTotals) -> list[int] | list[float]:
 
 def decoded(meta: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[ReleasedTotals, ...] | None:
     """The totals of a file, None without any; raises ReleaseError for a mechanism that is none."""
-    if "totals" in meta:
-        return (ReleasedTotals(tuple(meta["totals"]), _exact_of(values["totals"])),)
-    return tuple(_family_of(n, each, values) for n, each in enumerate(meta.get("families", ()))) or None
+    return tuple(_family_of(n, each, values) for n, each in enumerate(meta.get("totals", ()))) or None
 
 
 def _family_of(number: int, stated: Mapping[str, Any], values: Mapping[str, Any]) -> ReleasedTotals:

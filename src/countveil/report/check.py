@@ -102,7 +102,7 @@ def check(fit: FactorizationEstimator, data: Observations, rng: np.random.Genera
     likelihood = fit.model_.likelihood
     rows: list[list[float]] = []
     counts: list[np.ndarray] = []
-    draws = zip(fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=False)
+    draws = fit._reader.draws()
     for ((theta, phi), parameters), wanted in zip(draws, times, strict=True):
         law = (theta[chosen], phi), parameters_of_rows(likelihood, parameters, chosen)
         for _ in range(int(wanted)):

@@ -19,16 +19,47 @@ from countveil.fit.weighting import weights_in_words
 from countveil.inference.chains import Sampler
 from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, Diagnostics, State
 from countveil.inference.kept import masked_kept
+from countveil.inference.posterior import flat_draws
 from countveil.laws.noise import AnyMechanismNoise
+from countveil.models.factorization import Factor
+from countveil.models.priors.prior import ranged
 from countveil.privacy import PrivacyLevel, Release
 from countveil.privacy._text import plain
 from countveil.report import check as checks
 from countveil.report import protected_check as protected_checks
 from countveil.report.loading import observed, stating
 from countveil.report.page import diagnostic_rows, noise_table, parameters
-from countveil.report.priors import priors_of
 from countveil.report.promise import Releases, promise_of
 from countveil.report.sections import bursts_of
+
+
+def priors_of(fit: FactorizationEstimator) -> list[tuple[str, str]]:
+    """(factor, its prior in words) of every factor of the model."""
+    return [(factor.name, " ".join(filter(None, words_of(fit, factor)))) for factor in fit.model_.factors]
+
+
+def words_of(fit: FactorizationEstimator, factor: Factor) -> tuple[str, str]:
+    """The prior, and what was learned of its shape."""
+    if factor.fixed is not None:
+        return "Known: it was given, and not inferred.", ""
+    return factor.prior.describe(), learned(fit, factor)
+
+
+def learned(fit: FactorizationEstimator, factor: Factor) -> str:
+    """The posterior of a shape that was learned, with an interval where those are calibrated; empty without one."""
+    name = f"{factor.name}_shape"
+    if name not in fit.posterior["posterior"]:
+        return ""
+    draws = flat_draws(fit.posterior, name)
+    if draws.ndim > 1:
+        return f"Posterior means of the shapes: {ranged(draws.mean(axis=0))}."
+    ends = (
+        ""
+        if fit._reader.why_no_intervals
+        else (" (90% interval {} to {})".format(*(ranged(end) for end in np.quantile(draws, [0.05, 0.95]))))
+    )
+    return f"Posterior mean of the shape: {ranged(draws.mean())}{ends}."
+
 
 MARKUP = str.maketrans({each: f"\\{each}" for each in "\\`*[]<|"})
 GUIDE = "reports.md in the documentation"

@@ -44,8 +44,8 @@ from countveil.report.sections import (
     kinds,
     number,
     percent,
+    tuning_tables,
 )
-from countveil.report.tuning import listings
 
 LONGEST_VALUE = 400  # characters of a parameter that a page shows
 DISPERSIONS = {
@@ -187,7 +187,7 @@ def gathered(
         "diagnostics": diagnostic_rows(diagnostics.table, labels_for_readers(fit)),
         "sampled": "optimisation" not in fit.posterior.children,
         "trace": trace,
-        "tuning": listings(fit),
+        "tuning": tuning_tables(fit),
         "bursts": bursts_of(fit),
         "hidden": None if given is None else hidden_counts(fit, given),
         "effects": effect_rows(fit),

@@ -49,7 +49,7 @@ def check_protected(
     rows: list[list[float]] = []
     counts: list[np.ndarray] = []
     n, times = releases_of(fit, published[0].values.size, rng)
-    draws = zip(fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=False)
+    draws = fit._reader.draws()
     for ((theta, phi), parameters), wanted in zip(draws, times, strict=True):
         own = parameters_of_rows(likelihood, parameters, chosen)
         for _ in range(int(wanted)):

@@ -1,4 +1,4 @@
-"""Tables and bars of the report page: components, effects, dispersions, and the largest hidden counts."""
+"""Tables and bars of the report page: tuning, components, effects, dispersions, and the largest hidden counts."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -9,14 +9,74 @@ import pandas as pd
 from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.counts_table import HIDDEN
-from countveil.fit.dispersions import COLUMNS
 from countveil.fit.naming import titled
 from countveil.fit.networks import Network
+from countveil.fit.results import DISPERSION_COLUMNS
 from countveil.inference.matching import STABLE
 from countveil.laws.counts import NegativeBinomial
 from countveil.laws.noise import AnyMechanismNoise
 from countveil.models.layout import Part
 from countveil.report.pictures import Picture, hidden_picture
+
+MOST_ROWS = 40  # of a table; longer ones stay in ``fit.diagnostics()``
+HEADS = {
+    "chain": "chain",
+    "starts": "starts to choose from",
+    "start": "start taken",
+    "log_likelihood_start": "log-likelihood at the start",
+    "log_likelihood_tuned": "after tuning",
+    "log_likelihood_mean": "mean of the draws",
+    "log_likelihood_last": "last draw",
+    "weight": "weight",
+    "race": "kind",
+    "rounds": "rounds",
+    "score": "score",
+    "taken": "taken",
+    "move": "move",
+    "sweep": "ended after sweep",
+    "kind": "what it did",
+    "before": "components before merging",
+    "after": "after",
+    "log_likelihood": "log-likelihood then",
+    "gain": "gain",
+}
+"""Columns of the diagnostics' tables, in words."""
+
+
+class TuningTable(NamedTuple):
+    """A table with a caption."""
+
+    caption: str
+    heads: list[str]
+    rows: list[list[str]]
+
+
+def tuning_tables(fit: FactorizationEstimator) -> list[TuningTable]:
+    """Chains, the starts that they chose among and their moves, as far as the fit has these and they are short."""
+    found = fit.diagnostics()
+    tables = (("Chains", found.chains), ("Starts", found.starts), ("Moves", found.moves))
+    return [
+        TuningTable(
+            caption,
+            [HEADS.get(name, name.replace("_", " ")) for name in table],
+            [[cell(name, value) for name, value in row.items()] for _, row in table.iterrows()],
+        )
+        for caption, table in tables
+        if table is not None and 0 < len(table) <= MOST_ROWS
+    ]
+
+
+def cell(name: str, value: object) -> str:
+    """A value in words or with as many digits as it needs."""
+    if pd.isna(value):
+        return "–"
+    if isinstance(value, bool | np.bool_):
+        return "yes" if value else "no"
+    if not isinstance(value, int | float | np.number):
+        return str(value)
+    whole = name.startswith("log_likelihood") or name == "gain" or float(value).is_integer()
+    return f"{float(value):.0f}" if whole else f"{float(value):.3g}"
+
 
 MOST_SHOWN = 20
 MOST_CELLS = 10_000  # whose laws take some seconds
@@ -67,7 +127,7 @@ def bursts_of(fit: FactorizationEstimator) -> Bursts | None:
         ratio = f"{row['variance_over_mean']:.3g} times its mean"
         said = f"The dispersion p is {p_of(row)}{known}: the variance of a count is {ratio}; {poisson}."
         return Bursts(said, "", [])
-    axes = [name for name in table.columns if name not in COLUMNS]
+    axes = [name for name in table.columns if name not in DISPERSION_COLUMNS]
     most = table.sort_values("p", ascending=False, kind="stable").head(SHOWN)
     least, middle, greatest = (f"{value:.2f}" for value in table["p"].quantile([0.0, 0.5, 1.0]))
     said = (

@@ -343,7 +343,7 @@ def held_out_scores(problem: Problem, place: Place, threads: int) -> np.ndarray:
     model = clone(candidate.model).set_params(**own, progress=False)
     fit = model.fit(training, covariates=candidate.covariates)
     places = np.stack([cells.rows, *np.unravel_index(cells.columns, observed.mode_shape[1:])], axis=1)
-    draws = zip(fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=False)
+    draws = fit._reader.draws()
     matrix = fit._reader.data_matrix(observed)
     scores = scores_of_draws(draws, matrix, fit.model_.likelihood, *fit._reader.matrix_places(places))
     return log_mean_extrapolated(scores, *halves(fit.posterior), candidate.n_chains)

@@ -243,7 +243,7 @@ def stack(fits: Any, held_out: Any) -> Stack:
     places = np.stack([cells.rows, *np.unravel_index(cells.columns, observed[0].mode_shape[1:])], axis=1)
     scores = [
         log_predictive_of_cells(
-            zip(fit._reader.matrix_draws(), fit._reader.parameter_draws(), strict=False),
+            fit._reader.draws(),
             fit._reader.data_matrix(data),
             fit.model_.likelihood,
             *fit._reader.matrix_places(places),

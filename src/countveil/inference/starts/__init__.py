@@ -11,9 +11,8 @@ from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Engine
 from countveil.inference.starts.alternating import fit_before_moves, least_squares_start
 from countveil.inference.starts.embedding import embeds, spectral_start
-from countveil.inference.starts.exposed import exposed_start
 from countveil.inference.starts.given import brought_to_seeds
-from countveil.inference.starts.multiplicative import multiplicative_start
+from countveil.inference.starts.multiplicative import exposed_start, multiplicative_start
 from countveil.inference.starts.rotating import rotated_start
 from countveil.inference.starts.tensors import alternates, tensor_start
 from countveil.models.factorization import Factorization

@@ -10,10 +10,9 @@ import numpy as np
 
 from countveil.kernels.entries import Entries
 from countveil.kernels.exposed_law import ExposedLaw
-from countveil.kernels.exposures import entry_excesses
 from countveil.kernels.general import GeneralLaw, varies_by_column
 from countveil.kernels.report_kernels import ReportKernels
-from countveil.kernels.tiles import fill_weights
+from countveil.kernels.tiles import entry_excesses, fill_weights
 from countveil.kernels.window_law import WindowLaw
 from countveil.laws.counts.poisson import PoissonCounts
 from countveil.laws.counts.protocol import Likelihood, Parameters

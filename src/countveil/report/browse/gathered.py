@@ -7,9 +7,9 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from countveil.fit.base import FactorizationEstimator
-from countveil.fit.dispersions import COLUMNS
 from countveil.fit.effects import Effects
 from countveil.fit.naming import leading, merged_in_words
+from countveil.fit.results import DISPERSION_COLUMNS
 from countveil.fit.weighting import weights_in_words
 from countveil.inference.matching import LEAST_OVERLAP, STABLE, overlap
 from countveil.privacy._text import cell, plain
@@ -259,8 +259,8 @@ def of_bursts(fit: FactorizationEstimator) -> dict[str, Any] | None:
     if said is None:
         return None
     table = fit.dispersions(INTERVAL)
-    axes = [name for name in table.columns if name not in COLUMNS]
-    numbers = [name for name in COLUMNS if name in table]
+    axes = [name for name in table.columns if name not in DISPERSION_COLUMNS]
+    numbers = [name for name in DISPERSION_COLUMNS if name in table]
     rows = [
         [plain(", ".join(str(row[axis]) for axis in axes)), *short([row[name] for name in numbers])]
         for _, row in table.iterrows()

@@ -54,8 +54,18 @@ class TwoSidedGeometricNoise:
         return np.asarray(np.where(reports > 0, 1.0, 0.5) * self.standard_deviation(level) ** 2)
 
     def contradiction(self, tally: Tally) -> Contradiction | None:
-        """By reports at or below zero, or by how many are zero, one and two."""
-        return contradiction(tally)
+        """The stated and the found alpha where they differ beyond chance; else None.
+
+        Given a report r at or below zero, -r is geometric, P(-r = k) proportional to alpha^k, whatever the true count
+        is (mathematics, equation 2.5). So signed reports show alpha. Truncated ones bound it from above: a count of
+        zero makes more reports of zero than any other count does, 1 / (1 + alpha) of them, and no count makes fewer
+        reports of two for each report of one, alpha.
+        """
+        kept = tally.level > 0.0
+        level, cells, at_most_zero, ones, twos = (values[kept] for values in tally[:5])
+        if tally.below_zero is not None:
+            return of_signed(level, at_most_zero, float(tally.below_zero[kept].sum()))
+        return of_zeros(level, cells, float(at_most_zero.sum())) or of_twos(level, ones, twos)
 
     def log_kernel(self, report: Any, count: Any, level: Any) -> np.ndarray:
         """|max(report, 0) - count| log alpha."""
@@ -68,23 +78,7 @@ class TwoSidedGeometricNoise:
         return np.asarray(np.maximum(counts + formulas.sample(level, rng, counts.shape), 0))
 
 
-# Whether reports contradict the noise level that is stated for them.
-#
-# Given a report r at or below zero, -r is geometric, P(-r = k) proportional to alpha^k, whatever the true
-# count is (mathematics, equation 2.5). So signed reports show alpha. Truncated ones bound it from above: a
-# count of zero makes more reports of zero than any other count does, 1 / (1 + alpha) of them, and no count
-# makes fewer reports of two for each report of one, alpha.
-
 SURPRISE = 2.5e-5  # of a right level, on each of two sides: one release in twenty thousand is doubted
-
-
-def contradiction(tally: Tally) -> Contradiction | None:
-    """The stated and the found alpha where they differ beyond chance; else None."""
-    kept = tally.level > 0.0
-    level, cells, at_most_zero, ones, twos = (values[kept] for values in tally[:5])
-    if tally.below_zero is not None:
-        return of_signed(level, at_most_zero, float(tally.below_zero[kept].sum()))
-    return of_zeros(level, cells, float(at_most_zero.sum())) or of_twos(level, ones, twos)
 
 
 def of_signed(alpha: np.ndarray, n: np.ndarray, found: float) -> Contradiction | None:

@@ -70,9 +70,7 @@ def test_rates_are_expected_counts(by_column):
     assert float(rate.sum()) == pytest.approx(counts.sum(), rel=0.1)
     assert np.corrcoef(rate.to_numpy().ravel(), expected.ravel())[0, 1] > 0.9
     totals, means = [], np.zeros(SIZE)
-    for (theta, phi), own in zip(
-        by_column._reader.matrix_draws(), by_column._reader.parameter_draws(), strict=True
-    ):
+    for (theta, phi), own in by_column._reader.draws():
         mean = theta @ phi.T * own[0] / (-np.log1p(-own[0]) * (1.0 - own[0]))
         totals.append(mean.sum())
         means += mean / 120
