@@ -102,6 +102,13 @@ def test_whole_numbers_of_any_type_and_no_numbers_at_all():
     assert cv.log_likelihood([], 1.0, 0.5).shape == (0,)
 
 
+def test_a_number_and_an_array_are_taken_by_the_same_compiled_loop():
+    """Compiling it takes seconds; numbers and arrays of one size once gave it other types of arrays."""
+    for rate, alpha in itertools.product((2.0, [2.0, 3.0]), (0.5, [0.5, 0.6])):
+        cv.sample_true_counts([1, 4], rate, alpha, np.random.default_rng(1))
+    assert len(countveil.bridges.true_counts._sample_each.signatures) == 1
+
+
 def test_the_same_generator_gives_the_same_draws():
     draws = [cv.sample_true_counts(REPORTS, RATES, 0.5, np.random.default_rng(4)) for _ in range(2)]
     assert (draws[0] == draws[1]).all()

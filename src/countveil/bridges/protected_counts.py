@@ -117,9 +117,9 @@ class Scores:
             bursts = -s * np.log1p(-p)
         mean = np.maximum(np.where(allowed, mean, 1.0), SMALLEST)
         shape = np.broadcast_shapes(self.shape, mean.shape)
-        arrays = (np.broadcast_to(a, shape).ravel() for a in (self.code, np.where(allowed, bursts, 1.0)))
+        arrays = (np.broadcast_to(a, shape).flatten() for a in (self.code, np.where(allowed, bursts, 1.0)))
         found = np.empty((3, int(np.prod(shape))))
-        expect_each(self.kernels, *arrays, np.broadcast_to(p, shape).ravel() if p.size else p, found)
+        expect_each(self.kernels, *arrays, np.broadcast_to(p, shape).flatten() if p.size else p, found)
         score, counts, parts = (np.where(allowed, values.reshape(shape), np.nan) for values in found)
         if concentration is None:
             return score, counts / mean - 1.0
@@ -154,7 +154,7 @@ def read_cells(
     if dispersion is not None:
         given["dispersion"] = check_dispersion(in_order_of("dispersion", dispersion, reports))
     shape = check_together(**given)
-    code, rates, *p = (np.broadcast_to(a, shape).ravel() for a in given.values())
+    code, rates, *p = (np.broadcast_to(a, shape).flatten() for a in given.values())
     return kernels, Cells(code, rates, p[0] if p else np.empty(0)), shape
 
 

@@ -307,10 +307,13 @@ def log_likelihood(
 
 
 def _draw(each: Any, arrays: tuple[NDArray[Any], ...], rng: np.random.Generator) -> NDArray[np.int64]:
-    """Draws by a compiled loop over all entries, in the shape that the arrays broadcast to."""
+    """Draws by a compiled loop over all entries, in the shape that the arrays broadcast to.
+
+    Entries are copied: views of what was passed cannot be written to, and the loop would be compiled again for them.
+    """
     shape = np.broadcast_shapes(*(array.shape for array in arrays))
     draws = np.empty(shape, dtype=np.int64)
-    each(*(np.broadcast_to(array, shape).ravel() for array in arrays), rng, draws.reshape(-1))
+    each(*(np.broadcast_to(array, shape).flatten() for array in arrays), rng, draws.reshape(-1))
     return draws[()]
 
 

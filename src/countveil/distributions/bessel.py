@@ -143,7 +143,7 @@ class Bessel(Law):
         return _mode(*self._parameters)
 
     def _draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
-        order, argument = (np.broadcast_to(p, shape).ravel() for p in self._parameters)
+        order, argument = (np.broadcast_to(p, shape).flatten() for p in self._parameters)
         refuse("argument must be at most 2^53 for draws", argument > LARGEST_DRAWN, argument)
         draws = np.empty(order.size, dtype=np.int64)
         _draw_each(order, argument, rng, draws)

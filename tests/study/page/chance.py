@@ -20,6 +20,8 @@ from countveil.study.page import tables
 from tests.study.page.scripts import TWINS
 
 SIZE = 1_000_000
+FEW = 200_000
+"""Draws that show a fault that is in every one of them; at the others it would be missed now and then."""
 DEPTH = 43
 """Leading bits that are zero in the words of a deep draw."""
 
@@ -33,12 +35,13 @@ NO_SIGN = "value < large ? large - value : value - large"
 
 
 class Fault(NamedTuple):
-    """Where the page's bytes come from, what becomes of a sum, what its table is, and what should see that."""
+    """Where the page's bytes come from, what becomes of a sum, its table, what should see that, in how many draws."""
 
     source: str = SYSTEM
     value: str = EXACT
     table: str = "own"
     seen: frozenset[str] = frozenset()
+    size: int = FEW
 
 
 FAULTS = {
@@ -46,8 +49,10 @@ FAULTS = {
     "Math.random, byte by byte": Fault(CHANCE_BYTES, seen=frozenset({"reuse"})),
     "Math.random, 53 bits a word": Fault(CHANCE_WORDS, seen=frozenset({"deep", "reuse"})),
     "sums in floats": Fault(value=FLOATS, seen=frozenset({"law", "tail", "large", "deep", "reuse"})),
-    "the table of another level": Fault(table="other", seen=frozenset({"law", "tail", "large", "deep"})),
-    "a table in floats": Fault(table="floats", seen=frozenset({"deep"})),
+    "the table of another level": Fault(
+        table="other", seen=frozenset({"law", "tail", "large", "deep"}), size=SIZE
+    ),
+    "a table in floats": Fault(table="floats", seen=frozenset({"deep"}), size=SIZE),
     "no sign": Fault(value=NO_SIGN, seen=frozenset({"law", "large", "sides"})),
 }
 

@@ -68,7 +68,7 @@ def test_a_million_draws_in_python_pass_the_same(level):
 @pytest.mark.parametrize("name", [name for name in chance.FAULTS if name != "none"])
 def test_each_planted_fault_is_found_by_the_questions_that_can(driver, blank, name):
     fault = chance.FAULTS[name]
-    found = answers(driver, blank, MIDDLE, fault)
+    found = answers(driver, blank, MIDDLE, fault, fault.size)
     assert chance.caught(found) == fault.seen, found
 
 
