@@ -69,6 +69,16 @@ def as_bag_of_words(path, reports):
 SPARSE = {"t.mtx": mmwrite, "t.npz": sp.save_npz, "t.txt": as_bag_of_words}
 
 
+def test_a_bound_that_is_not_stated_is_found_and_printed(here):
+    said = run(
+        "import", "wide.csv", "-o", "r.npz", "--mechanism", "suppression", "--absent", "Suppressed", *SOURCE
+    ).stdout
+    least = COUNTS[COUNTS >= 10].min()
+    assert f"they are below {least}, the least positive count that is shown" in said
+    assert cv.Release.load("r.npz").mechanism == m.Suppression(int(least))
+    assert "No bound" not in run("import", "wide.csv", "-o", "s.npz", *HIDDEN).stdout
+
+
 @pytest.mark.parametrize("name", SPARSE)
 def test_sparse_files_are_imported(here, name):
     truncated = sparse_imported(here, name)

@@ -1,6 +1,7 @@
 """Reports of any mechanism as data: what is stored, in every form that they come in, and what is refused."""
 
 import time
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -411,3 +412,84 @@ def test_thousands_of_different_ranges_are_read_in_seconds():
     assert len(data.noise.mechanisms) > 1500
     assert time.process_time() - begin < 20.0  # a quadratic reading takes minutes
     assert len(repr(data)) < 500
+
+
+UNSTATED = np.array([[NAN, 12, 0], [6, NAN, 31.0], *[[7, 8, 9.0]] * 6])
+
+
+def test_a_bound_that_is_not_stated_is_the_least_positive_count_that_is_shown():
+    found = cv.Reports(UNSTATED, m.Suppression(None))
+    assert_same(found, cv.Reports(UNSTATED, m.Suppression(6)))
+    assert "Suppression(6, shows_zero=True)" in repr(found)
+    release = cv.import_reports(UNSTATED[1:], m.Suppression(None, shows_zero=False), "a table")
+    assert release.mechanism == m.Suppression(6, shows_zero=False)
+    objects = UNSTATED.astype(object)
+    objects[0, 0] = None
+    assert_same(cv.Reports(objects, m.Suppression(None)), found)
+    sparse = cv.Reports(sp.csr_array(UNSTATED), m.Suppression(None))
+    assert_same(sparse, cv.Reports(sp.csr_array(UNSTATED), m.Suppression(6)))
+
+
+def test_masked_cells_and_those_of_other_mechanisms_bound_nothing():
+    masked = cv.Reports(UNSTATED, m.Suppression(None), mask=UNSTATED == 6)
+    assert masked.noise.mechanisms == (m.Suppression(7),)
+    release = cv.import_reports(UNSTATED, m.Suppression(None), "a table", mask=UNSTATED == 6)
+    assert release.mechanism == m.Suppression(7)
+    by_row = [m.Suppression(None), m.Suppression(5), *[m.Suppression(None)] * 6]
+    stated = [m.Suppression(7), m.Suppression(5), *[m.Suppression(7)] * 6]
+    assert_same(cv.Reports(UNSTATED, by_row), cv.Reports(UNSTATED, stated))
+    assert cv.import_reports(UNSTATED, by_row, "a table").mechanism == tuple(stated)
+
+
+def test_a_bound_that_few_shown_counts_give_is_doubted():
+    with pytest.warns(
+        UserWarning, match="only 1 shown counts are from 12 to 23: the bound .* may be below 12"
+    ):
+        found = cv.Reports(UNSTATED[:1], m.Suppression(None))
+    assert found.noise.mechanisms == (m.Suppression(12),)
+
+
+@pytest.mark.parametrize(
+    ("values", "found"),
+    [([[NAN, 0.0]], "got no positive one"), ([[NAN, 1.0]], "got 1, below which no count can be hidden")],
+)
+def test_a_bound_that_no_shown_count_gives_has_to_be_stated(values, found):
+    for read in (cv.Reports, lambda *given: cv.import_reports(*given, "a table")):
+        with pytest.raises(ValueError, match=rf"below=None .* {found}: state below"):
+            read(np.array(values), m.Suppression(None))
+    with pytest.raises(ValueError, match="mechanism must have a bound here"):
+        cv.simulate_reports([3, 20], m.Suppression(None), np.random.default_rng(1))
+
+
+def simulated_bounds(narrower=0):
+    """(share of the tables whose bound is found, coverage of randomised 90% intervals at known rates), by doubt."""
+    rng, found = np.random.default_rng(6), {False: [], True: []}
+    for _ in range(150):
+        below = int(rng.integers(3, 11))
+        rate = rng.lognormal(np.log(rng.choice([8.0, 60.0])), 1.0, (10, 12))
+        counts = rng.poisson(rate)
+        reports = cv.simulate_reports(counts, m.Suppression(below), rng)
+        hidden = np.isnan(reports)
+        with warnings.catch_warnings(record=True) as doubts:
+            warnings.simplefilter("always")
+            (given,) = cv.Reports(reports, m.Suppression(None)).noise.mechanisms
+        y = np.arange(1, given.below - narrower)
+        law = stats.poisson.pmf(y, rate[hidden][:, None])
+        law /= law.sum(axis=1, keepdims=True)
+        true = counts[hidden][:, None]
+        before, at = (law * (y < true)).sum(axis=1), (law * (y == true)).sum(axis=1)
+        place = before + rng.random(before.size) * at
+        found[bool(doubts)].append(
+            (given.below == below, ((place > 0.05) & (place < 0.95)).sum(), place.size)
+        )
+    right, inside, n = (np.array([own[i] for own in found[False]]) for i in range(3))
+    doubted = np.array([own[0] for own in found[True]])
+    return right.mean(), inside.sum() / n.sum(), n.sum(), doubted.mean()
+
+
+def test_intervals_cover_hidden_counts_whose_bound_was_not_stated():
+    right, inside, n, doubted = simulated_bounds()
+    assert right > 0.85
+    assert doubted < 0.75
+    assert inside == pytest.approx(0.9, abs=4 * 0.3 / n**0.5)
+    assert simulated_bounds(narrower=1)[1] < 0.85

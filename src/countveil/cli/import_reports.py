@@ -251,9 +251,19 @@ def import_table(
     if read is not None:
         say(read.describe(n_cells - read.code.size, flags, no_row))
         warn_of(read, words, release)
+    if by_options.mechanism == "suppression" and by_options.below is None:
+        say(
+            f"No bound of hidden counts was stated (--below): they are below {bound_of(release)}, the least positive "
+            "count that is shown, if all cells have the same bound."
+        )
     say(release.describe())
     matrix.say_orientation(table, release.shape)
     say(f"Wrote {output}: {' x '.join(map(str, release.shape))} reports, imported.")
+
+
+def bound_of(release: "Release") -> int:
+    """The bound of the counts that a release hides."""
+    return next(int(each.below) for each in release.known_mechanisms if hasattr(each, "below"))
 
 
 def warn_of(read: "Cells", words: "Words", release: "Release") -> None:

@@ -80,7 +80,12 @@ class MechanismOptions(NamedTuple):
         Number, parameter("Skellam noise: rate of the Poisson count that was subtracted.", "--l2")
     ] = None
     base: Annotated[Number, parameter("Rounding: its base.")] = None
-    below: Annotated[Number, parameter("Suppression: positive counts below this number are hidden.")] = None
+    below: Annotated[
+        Number,
+        parameter(
+            "Suppression: positive counts below this number are hidden [default: the least that is shown]."
+        ),
+    ] = None
     lower: Annotated[Number, parameter("Interval: the smallest count that is hidden.")] = None
     upper: Annotated[Number, parameter("Interval: the largest count that is hidden, or inf.")] = None
     hides_zero: Annotated[bool, parameter("Suppression: zeros are hidden too.", "--hides-zero")] = False
@@ -157,7 +162,7 @@ def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any
         wanted = (*wanted, *KINDS[noise][1])
     if hides_zero and kind != "suppression":
         raise ValueError(f"--hides-zero must come with --mechanism suppression, got {kind}")
-    if set(there) != set(wanted):
+    if set(there) != set(wanted) and (kind != "suppression" or there):
         options, got = ([f"--{name}" for name in names] for names in (wanted, sorted(there)))
         raise ValueError(
             f"--mechanism {kind} must come with {' and '.join(options)}, got {', '.join(got) or 'none'}"
@@ -187,7 +192,7 @@ def made(kind: str, noise: str, hides_zero: bool, there: Mapping[str, Any]) -> M
         return m.Interval(there["lower"])
     values: dict[str, Any] = {name: exact(name, value) for name, value in there.items()}
     if kind == "suppression":
-        values["shows_zero"] = not hides_zero
+        values = {"below": None, "shows_zero": not hides_zero} | values
     return KINDS[kind][0](**values)
 
 

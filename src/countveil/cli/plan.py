@@ -134,6 +134,10 @@ def read_levels(
     """The levels and the mechanism named; else the study's levels, or the default ones."""
     found: list[Protection] = [read_any_level(text) for text in level or []]
     if mechanism.given:
+        if mechanism.mechanism == "suppression" and mechanism.below is None:
+            raise ValueError(
+                "--mechanism suppression must come with --below, since no counts are shown that bound it"
+            )
         found.append(mechanism.stated())
     if found:
         return found

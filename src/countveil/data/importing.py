@@ -14,7 +14,7 @@ from countveil.data.frames import cells_of_frame, with_places
 from countveil.data.labels import Axis, axes_of, in_order, texts_of
 from countveil.data.matrices import check_mask, check_matrix, read_exposure, unwrap
 from countveil.data.mechanism_checks import hidden_as_zero
-from countveil.data.numbering import by_mechanism, refuse_repeated
+from countveil.data.numbering import by_mechanism, in_rows, refuse_repeated, with_bounds
 from countveil.data.reports import Reports
 from countveil.data.tables.margins import (
     Family,
@@ -85,7 +85,11 @@ def import_reports(
     if values.ndim == 2:
         check_matrix(values)
     hidden = check_mask(mask, tuple(values.shape))
-    stated = stated_of(in_order("mechanism", mechanism, axes), tuple(values.shape))
+    shape = tuple(values.shape)
+    stated = stated_of(in_order("mechanism", mechanism, axes), shape)
+    given = in_rows(stated, len(shape)) if isinstance(stated, tuple) else stated
+    if (bounded := with_bounds(values, given, hidden)) is not given:
+        stated = stated_of(bounded, shape)
     named = (rows, columns)[: values.ndim] if labels is None else labels
     if len(named) < values.ndim:
         named = (*named, *(None,) * (values.ndim - len(named)))

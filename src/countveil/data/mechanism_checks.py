@@ -233,7 +233,9 @@ def hidden_as_zero(mechanism: Mechanism, values: Floats, more_zeros: int = 0) ->
     No count is hidden although zeros and counts just large enough are many; each of the rarer is evidence, a factor of
     two, if the law of counts has no gaps.
     """
-    if not isinstance(mechanism, Suppression) or not mechanism.shows_zero or np.isnan(values).any():
+    if not isinstance(mechanism, Suppression) or mechanism.below is None:
+        return None
+    if not mechanism.shows_zero or np.isnan(values).any():
         return None
     zeros = int((values == 0).sum()) + more_zeros
     next_to = int(((values >= mechanism.below) & (values < 2 * mechanism.below)).sum())

@@ -1,5 +1,6 @@
 """Reports by number: the different ones in some data, what they say, and which one each cell has."""
 
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -18,9 +19,9 @@ from countveil.laws.noise.any_mechanism import (
     kernels_of,
     said_by,
 )
-from countveil.laws.noise.reading import check_sign, read_reports
+from countveil.laws.noise.reading import check_sign, numbers_of, read_reports
 from countveil.privacy._cells import ByCell, places_of
-from countveil.privacy.mechanisms import Mechanism
+from countveil.privacy.mechanisms import Mechanism, Suppression
 
 NO_REPORT = -1
 SHAPE = 0.5  # of the counts that estimates suppose where a report alone gives none; real counts are about so spread
@@ -41,6 +42,46 @@ def require_mechanism(mechanism: Any) -> None:
     """Raises TypeError for anything but a mechanism."""
     if not isinstance(mechanism, Mechanism):
         raise TypeError(f"mechanism must be one of countveil.mechanisms, got {type(mechanism).__name__}")
+
+
+def with_bounds(values: Any, mechanism: Any, hidden: np.ndarray | None) -> Any:
+    """The mechanism, or those of all cells; suppression without a bound has the least positive count that is shown.
+
+    Warns if the bound is doubtful: if fewer counts are shown from the bound up to twice its size than twice the bound.
+
+    Raises:
+        ValueError: no positive count is shown by such a mechanism, or one that leaves no count to be hidden.
+    """
+    different, numbers = numbered_mechanisms(mechanism, values.shape)
+    unstated = [isinstance(each, Suppression) and each.below is None for each in different]
+    if not any(unstated):
+        return mechanism
+    found = np.empty(len(different), dtype=object)
+    found[:] = different
+    reports = numbers_of(filled(values, 0.0) if sp.issparse(values) else values)
+    seen = reports > 0 if hidden is None else (reports > 0) & ~hidden
+    for i in np.flatnonzero(unstated):
+        found[i] = bounded(different[i], reports[seen & (numbers == i)])
+    return found[0] if len(found) == 1 else found[numbers]
+
+
+def bounded(mechanism: Any, shown: np.ndarray) -> Suppression:
+    """Suppression by the least of the positive counts that are shown; warns and raises as ``with_bounds``."""
+    least = int(shown.min()) if shown.size else 0
+    if least < 1 + mechanism.shows_zero:
+        found = f"{shown.min():g}, below which no count can be hidden" if shown.size else "no positive one"
+        raise ValueError(
+            "below=None (suppression without --below) must come with shown counts, the least of which bounds the "
+            f"hidden ones, got {found}: state below"
+        )
+    near = int((shown < 2 * least).sum())
+    if near < 2 * least:
+        warnings.warn(
+            f"below was not stated, and only {near} shown counts are from {least} to {2 * least - 1}: the bound of "
+            f"hidden counts may be below {least}; state it if it is known",
+            stacklevel=4,
+        )
+    return Suppression(least, mechanism.shows_zero)
 
 
 def number(

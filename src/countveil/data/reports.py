@@ -13,7 +13,7 @@ from countveil.data.covariates import names_in, stated_covariates
 from countveil.data.frames import Cells
 from countveil.data.labels import axes_of, axis_names, in_order, tabled
 from countveil.data.matrices import check_mask, check_matrix, unwrap
-from countveil.data.numbering import NO_REPORT, coded, in_rows, number, require_mechanism
+from countveil.data.numbering import NO_REPORT, coded, in_rows, number, require_mechanism, with_bounds
 from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.data.provenance import (
     NOT_STATED,
@@ -119,6 +119,7 @@ class Reports(Observations):
         numbered, found, published, nothing = [], dict(options), [], True
         for given in layers:
             layer, own = unlabelled(given, options)
+            layer = layer._replace(mechanism=with_bounds(layer.values, layer.mechanism, layer.hidden))
             published.append(layer)
             shape = tuple(published[0].values.shape)
             if tuple(layer.values.shape) != shape:

@@ -40,6 +40,7 @@ from countveil.kernels.general import likelihood_at, log_kernel
 from countveil.kernels.gibbs import inner
 from countveil.kernels.random import SMALLEST
 from countveil.kernels.report_kernels import (
+    CONSTANT,
     FIRST,
     FLAT,
     KIND,
@@ -48,9 +49,10 @@ from countveil.kernels.report_kernels import (
     MOST,
     PEAK,
     RATIO,
+    SCALE,
     TABLE,
+    VALUE,
     SmoothKernel,
-    smooth,
 )
 from countveil.kernels.windows import (
     NEGLIGIBLE,
@@ -70,6 +72,7 @@ RECTANGLES = 0.9, 0.5
 cycles, which take longer to draw, and are needed where rectangles lead nowhere."""
 TRIES = 64  # of rectangles at the beginning of a sweep
 ALL, LEVEL, LEFT, RIGHT, WITHIN, GIVEN = range(6)  # what a weight is computed for; they all are given
+NO_FORMULA = SmoothKernel(FLAT, 0.0, 0.0, 0.0, 0, 0, 0, 0.0)
 LEAST_WEIGHT = 1e-280  # beyond it products lose digits
 
 
@@ -105,25 +108,6 @@ class Graph(NamedTuple):
     end_e: Any  # (E, 2) the vertices that it leads from and to
     start_v: Any  # where the edges of a vertex begin
     edge_e: Any
-
-
-@subroutine
-def has_formula(noise, report):
-    """Whether the report's kernel is that of one piece with a formula, or of none, which is flat."""
-    a, last = noise.whole_cj[report, FIRST], noise.whole_cj[report, LAST]
-    return a == last or (last - a == 1 and noise.whole_aj[a, KIND] != TABLE)
-
-
-@subroutine
-def formula_of(noise, report):
-    """The kernel of a report that ``has_formula``; no kernel of others."""
-    a = noise.whole_cj[report, FIRST]
-    if a != noise.whole_cj[report, LAST]:
-        return smooth(noise, report, a)
-    return SmoothKernel(
-        FLAT, 0.0, 0.0, 0.0, noise.whole_cj[report, LEAST], noise.whole_cj[report, MOST],
-        noise.whole_cj[report, PEAK], noise.real_cj[report, RATIO],
-    )  # fmt: skip
 
 
 @subroutine
@@ -331,26 +315,15 @@ def take_steps(law, report, rate, y, sign, ratio_d):
 
 
 @subroutine
-def fill_few(kernels, likelihood, cells, rate_i, edges, signs, size, count_i, low, high, weight_d):
-    """weight_d = the weights of d from low to high, where no sum changes, by ratios; whether they are floats."""
-    row_i, column_i, code_i = cells
-    ratio_d = weight_d[1 : high - low + 1]
-    ratio_d[:] = 1.0
-    for k in range(size):
-        i = edges[k]
-        own, code = likelihood_at(likelihood, row_i[i], column_i[i]), code_i[i]
-        y = count_i[i] + low if signs[k] > 0 else count_i[i] - low - 1
-        if has_formula(kernels, code):
-            take_steps(WindowLaw(formula_of(kernels, code), own), code, rate_i[i], y, signs[k], ratio_d)
-        else:  # loops that pass all kernels are far slower
-            take_steps(WindowLaw(kernels, own), code, rate_i[i], y, signs[k], ratio_d)
+def take_products(weight_d, size):
+    """weight_d = the weights whose ratios, one to the last, are weight_d[1:size], in place; whether they are floats."""
     weight = weight_d[0] = 1.0
-    for j in range(ratio_d.size):
-        ratio = ratio_d[j]
+    for j in range(1, size):
+        ratio = weight_d[j]
         if not LEAST_WEIGHT < ratio < math.inf or (weight < LEAST_WEIGHT and ratio > 1.0):
             return False  # digits are lost
         weight *= ratio
-        ratio_d[j] = weight
+        weight_d[j] = weight
     return weight < math.inf
 
 
@@ -403,14 +376,6 @@ def move(kernels, likelihood, cells, rate_i, sums, edges, signs, size, rng, coun
     if low >= high:
         return
     stage = ALL if high - low < SHORT else LEVEL
-    if (
-        stage == ALL
-        and touched == 0
-        and fill_few(
-            kernels, likelihood, cells, rate_i, edges, signs, size, count_i, low, high, sums.weight_d
-        )
-    ):
-        stage = GIVEN
     d = low if stage == ALL else 0
     width = left = right = level = 0.0
     if stage == LEVEL:
@@ -466,31 +431,31 @@ def move(kernels, likelihood, cells, rate_i, sums, edges, signs, size, rng, coun
 
 
 @subroutine
-def draw_rectangle(moves, rng, edges, signs):
+def draw_rectangle(side_i, order_i, start_s, rng, edges, signs):
     """Four cells, of two sums on each side, into edges and signs; their number, or 0 where there are none."""
-    i = int(rng.random() * moves.side_i.shape[0])
-    a, b = moves.side_i[i, 0], moves.side_i[i, 1]
-    begin, end = moves.start_s[0, a], moves.start_s[0, a + 1]
-    beside = moves.order_i[0, begin + int(rng.random() * (end - begin))]
-    begin, end = moves.start_s[1, b], moves.start_s[1, b + 1]
-    below = moves.order_i[1, begin + int(rng.random() * (end - begin))]
+    i = int(rng.random() * side_i.shape[0])
+    a, b = side_i[i, 0], side_i[i, 1]
+    begin, end = start_s[0, a], start_s[0, a + 1]
+    beside = order_i[0, begin + int(rng.random() * (end - begin))]
+    begin, end = start_s[1, b], start_s[1, b + 1]
+    below = order_i[1, begin + int(rng.random() * (end - begin))]
     if beside == i or below in (i, beside):  # a cell that comes twice would move by 2 d
         return 0
-    wanted = moves.side_i[beside, 1]
-    begin, end = moves.start_s[0, moves.side_i[below, 0]], moves.start_s[0, moves.side_i[below, 0] + 1]
+    wanted = side_i[beside, 1]
+    begin, end = start_s[0, side_i[below, 0]], start_s[0, side_i[below, 0] + 1]
     first, beyond = begin, end
     while first < beyond:
         middle = first + (beyond - first) // 2
-        if moves.side_i[moves.order_i[0, middle], 1] < wanted:
+        if side_i[order_i[0, middle], 1] < wanted:
             first = middle + 1
         else:
             beyond = middle
     last = first
-    while last < end and moves.side_i[moves.order_i[0, last], 1] == wanted:
+    while last < end and side_i[order_i[0, last], 1] == wanted:
         last += 1
     if last == first:
         return 0
-    across = moves.order_i[0, first + int(rng.random() * (last - first))]
+    across = order_i[0, first + int(rng.random() * (last - first))]
     if across in (i, beside, below):
         return 0
     edges[0], edges[1], edges[2], edges[3] = i, beside, across, below
@@ -517,23 +482,17 @@ def draw_walk(moves, rng, path, place_v, edges, signs):
     return size
 
 
-@subroutine
-def change_no_sum(sums, i, j):
-    """Whether two cells are in the same sums, so that +d and -d change none."""
-    alike = True
-    for f in range(sums.member_fi.shape[0]):
-        alike &= sums.member_fi[f, i] == sums.member_fi[f, j]
-    return alike
-
-
 @kernel
 def sweep_pairs(kernels, likelihood, cells, rate_i, sums, pair_e, start_p, rng, count_i):
     """Neighbours in a random order of the cells pair_e[start_p[p]] to pair_e[start_p[p + 1] - 1] of every p, in place.
 
     cells is (row_i, column_i, code_i): those that the likelihood asks for, and the numbers of reports. All but the
-    first and last cells are drawn twice.
+    first and last cells are drawn twice. Arrays are read here, and most calls are given numbers alone: references
+    to arrays would be counted at each, which took half of the time.
     """
     row_i, column_i, code_i = cells
+    member_fi, whole_cj, real_cj = sums.member_fi, kernels.whole_cj, kernels.real_cj
+    whole_aj, real_aj = kernels.whole_aj, kernels.real_aj
     origin = start_p[0]
     order = pair_e[origin : start_p[-1]].copy()
     scratch, edges, signs = np.empty(SHORT), np.empty(2, dtype=np.int64), np.array([1, -1])
@@ -545,15 +504,30 @@ def sweep_pairs(kernels, likelihood, cells, rate_i, sums, pair_e, start_p, rng, 
             b = begin + int(rng.random() * (a - begin + 1))
             order[a], order[b] = order[b], order[a]
         i = order[begin]
-        first = likelihood_at(likelihood, row_i[i], column_i[i])
-        formula, is_formula = formula_of(kernels, code_i[i]), has_formula(kernels, code_i[i])
-        for a in range(begin + 1, end):
+        first, formula, is_formula = likelihood_at(likelihood, row_i[i], column_i[i]), NO_FORMULA, False
+        for a in range(begin, end):
             j = order[a]
-            second = likelihood_at(likelihood, row_i[j], column_i[j])
-            beyond, is_beyond = formula_of(kernels, code_i[j]), has_formula(kernels, code_i[j])
-            if change_no_sum(sums, i, j):
+            second, code = likelihood_at(likelihood, row_i[j], column_i[j]), code_i[j]
+            piece = whole_cj[code, FIRST]
+            pieces = whole_cj[code, LAST] - piece
+            is_beyond = pieces == 0 or (pieces == 1 and whole_aj[piece, KIND] != TABLE)
+            beyond = NO_FORMULA
+            if pieces == 0:
+                beyond = SmoothKernel(
+                    FLAT, 0.0, 0.0, 0.0, whole_cj[code, LEAST], whole_cj[code, MOST], whole_cj[code, PEAK],
+                    real_cj[code, RATIO],
+                )  # fmt: skip
+            elif is_beyond:
+                beyond = SmoothKernel(
+                    whole_aj[piece, KIND], real_aj[piece, VALUE], real_aj[piece, SCALE], real_aj[piece, CONSTANT],
+                    whole_cj[code, LEAST], whole_cj[code, MOST], whole_cj[code, PEAK], real_cj[code, RATIO],
+                )  # fmt: skip
+            alike = a > begin
+            for f in range(member_fi.shape[0]):
+                alike &= member_fi[f, i] == member_fi[f, j]
+            if alike:
                 n = count_i[i] + count_i[j]
-                codes, rates = (code_i[i], code_i[j]), (rate_i[i], rate_i[j])
+                codes, rates = (code_i[i], code), (rate_i[i], rate_i[j])
                 if is_formula and is_beyond:
                     laws = WindowLaw(formula, first), WindowLaw(beyond, second)
                     y = draw_of_two(laws[0], laws[1], codes, rates, n, rng, scratch)
@@ -561,7 +535,7 @@ def sweep_pairs(kernels, likelihood, cells, rate_i, sums, pair_e, start_p, rng, 
                     laws_by_code = WindowLaw(kernels, first), WindowLaw(kernels, second)
                     y = draw_of_two(laws_by_code[0], laws_by_code[1], codes, rates, n, rng, scratch)
                 count_i[i], count_i[j] = y, n - y
-            else:
+            elif a > begin:
                 edges[0], edges[1] = i, j
                 move(kernels, likelihood, cells, rate_i, sums, edges, signs, 2, rng, count_i)
             i, first, formula, is_formula = j, second, beyond, is_beyond
@@ -571,8 +545,14 @@ def sweep_pairs(kernels, likelihood, cells, rate_i, sums, pair_e, start_p, rng, 
 def sweep_others(kernels, likelihood, cells, rate_i, sums, moves, rng, count_i):
     """Every cell in no known sum by itself, then as many rectangles and cycles as there are cells, in place.
 
-    How often rectangles are found depends on which cells are open alone, and so does the share of them.
+    How often rectangles are found depends on which cells are open alone, and so does the share of them. A move that
+    changes no sum, of few values, is drawn here, since a call that is given all arrays takes longer than the draw.
     """
+    row_i, column_i, code_i = cells
+    side_i, order_i, start_s = moves.side_i, moves.order_i, moves.start_s
+    member_fi, change_t, weight_d = sums.member_fi, sums.change_t, sums.weight_d
+    whole_cj, real_cj = kernels.whole_cj, kernels.real_cj
+    whole_aj, real_aj = kernels.whole_aj, kernels.real_aj
     longest = moves.start_v.size + 4
     edges, signs = np.empty(longest, dtype=np.int64), np.empty(longest, dtype=np.int64)
     path, place_v = np.empty(longest, dtype=np.int64), np.full(moves.start_v.size - 1, -1)
@@ -580,16 +560,62 @@ def sweep_others(kernels, likelihood, cells, rate_i, sums, moves, rng, count_i):
     if moves.cell_e.size:
         hits = 0
         for _ in range(TRIES):
-            hits += draw_rectangle(moves, rng, edges, signs) > 0
+            hits += draw_rectangle(side_i, order_i, start_s, rng, edges, signs) > 0
         cycles, rectangles = count_i.size, RECTANGLES[0] if 2 * hits > TRIES else RECTANGLES[1]
     for step in range(moves.alone_i.size + cycles):
         if step < moves.alone_i.size:
             edges[0], signs[0], size = moves.alone_i[step], 1, 1
         elif rng.random() < rectangles:
-            size = draw_rectangle(moves, rng, edges, signs)
+            size = draw_rectangle(side_i, order_i, start_s, rng, edges, signs)
         else:
             size = draw_walk(moves, rng, path, place_v, edges, signs)
-        if size:
+        if size == 0:
+            continue
+        for k in range(size):
+            for f in range(member_fi.shape[0]):
+                if member_fi[f, edges[k]] >= 0:
+                    change_t[member_fi[f, edges[k]]] += signs[k]
+        few = True
+        for k in range(size):
+            for f in range(member_fi.shape[0]):
+                t = member_fi[f, edges[k]]
+                if t >= 0 and change_t[t] != 0:
+                    few, change_t[t] = False, 0
+        low, high = -(1 << 62), 1 << 62
+        for k in range(size):
+            code, y = code_i[edges[k]], count_i[edges[k]]
+            least, most = whole_cj[code, LEAST] - y, whole_cj[code, MOST] - y
+            if signs[k] < 0:
+                least, most = -most, -least
+            low, high = max(low, least), min(high, most)
+        if few and low >= high:
+            continue
+        few &= high - low < SHORT
+        if few:  # the weights of all d from low to high, by ratios
+            ratio_d = weight_d[1 : high - low + 1]
+            ratio_d[:] = 1.0
+            for k in range(size):
+                i = edges[k]
+                own, code = likelihood_at(likelihood, row_i[i], column_i[i]), code_i[i]
+                y = count_i[i] + low if signs[k] > 0 else count_i[i] - low - 1
+                piece = whole_cj[code, FIRST]
+                pieces = whole_cj[code, LAST] - piece
+                if pieces == 0:
+                    take_steps(WindowLaw(NO_FORMULA, own), code, rate_i[i], y, signs[k], ratio_d)
+                elif pieces == 1 and whole_aj[piece, KIND] != TABLE:
+                    formula = SmoothKernel(
+                        whole_aj[piece, KIND], real_aj[piece, VALUE], real_aj[piece, SCALE], real_aj[piece, CONSTANT],
+                        whole_cj[code, LEAST], whole_cj[code, MOST], whole_cj[code, PEAK], real_cj[code, RATIO],
+                    )  # fmt: skip
+                    take_steps(WindowLaw(formula, own), code, rate_i[i], y, signs[k], ratio_d)
+                else:
+                    take_steps(WindowLaw(kernels, own), code, rate_i[i], y, signs[k], ratio_d)
+            few = take_products(weight_d, high - low + 1)
+        if few:
+            d = draw_of_few(weight_d, low, high, rng)
+            for k in range(size):
+                count_i[edges[k]] += signs[k] * d
+        else:
             move(kernels, likelihood, cells, rate_i, sums, edges, signs, size, rng, count_i)
 
 

@@ -37,8 +37,10 @@ def draw_counts(law, row, n, batch, tally, source, rng):
     whole_cj, real_cj, whole_aj, real_aj = noise.whole_cj, noise.real_cj, noise.whole_aj, noise.real_aj
     for i in range(n):
         likelihood, report = likelihood_at(law.likelihood, row, column_i[i]), int(report_i[i])
-        a = whole_cj[report, FIRST]
-        if whole_cj[report, LAST] - a == 1 and whole_aj[a, KIND] != TABLE:
+        a, least = whole_cj[report, FIRST], whole_cj[report, LEAST]
+        if least == whole_cj[report, MOST]:
+            count = least
+        elif whole_cj[report, LAST] - a == 1 and whole_aj[a, KIND] != TABLE:
             smooth = SmoothKernel(
                 whole_aj[a, KIND], real_aj[a, VALUE], real_aj[a, SCALE], real_aj[a, CONSTANT], whole_cj[report, LEAST],
                 whole_cj[report, MOST], whole_cj[report, PEAK], real_cj[report, RATIO],

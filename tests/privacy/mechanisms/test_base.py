@@ -284,14 +284,13 @@ def test_rules_in_order_are_described_in_order():
     )
 
 
-def test_an_unknown_bound_is_at_most_the_least_count_that_is_shown():
-    shown = [math.nan, 0, 14, None, 6, 31.0]
-    assert m.Suppression.bounded_by(shown) == m.Suppression(6)
-    assert m.Suppression.bounded_by(np.array([math.nan, 7.0]), shows_zero=False) == m.Suppression(7, False)
-    with pytest.raises(ValueError, match="shown must hold a positive count"):
-        m.Suppression.bounded_by([0, math.nan])
-    with pytest.raises(ValueError, match="below must be a whole number of at least 2"):
-        m.Suppression.bounded_by([1, math.nan])
+def test_a_bound_that_is_not_stated_is_in_no_file_and_among_no_further_rules():
+    unstated = m.Suppression(below=None)
+    assert "Counts of 1 up to an unstated bound are hidden" in unstated.describe()
+    with pytest.raises(ValueError, match=r"mechanism must have a bound in files, got Suppression\(None"):
+        unstated.to_json()
+    with pytest.raises(ValueError, match=r"steps must state what they hide, got Suppression\(None"):
+        m.Composed(unstated, m.Rounding(5))
 
 
 def test_flips_keep_the_epsilon_that_they_promise():

@@ -415,7 +415,7 @@ def by_cell(stated: Any, bounds: np.ndarray) -> Any:
 
 def hides(mechanism: Mechanism, low: float, high: float) -> bool:
     """Whether a mechanism hides just these counts: "<10" under suppression below 10 says what the mechanism says."""
-    return isinstance(mechanism, Suppression) and high == mechanism.below - 1 and low <= 1
+    return isinstance(mechanism, Suppression) and mechanism.below == high + 1 and low <= 1
 
 
 def by_row(

@@ -39,6 +39,15 @@ def _composed(spec: Any) -> ComposedLaw:
     return ComposedLaw(cast(list[CoarseLaw], steps))
 
 
+def _suppressed(spec: Any) -> HidingLaw:
+    if spec.below is None:
+        raise ValueError(
+            f"mechanism must have a bound here, got {spec!r}: state below (--below). Only Reports and imports "
+            "find it in the reports"
+        )
+    return HidingLaw(int(spec.shows_zero), spec.below - 1)
+
+
 LAWS: dict[str, Callable[[Any], ReportLaw]] = {
     "two-sided geometric": lambda spec: GeometricLaw(float(spec.alpha)),
     "discrete Gaussian": lambda spec: DiscreteGaussianLaw(float(spec.sigma)),
@@ -47,7 +56,7 @@ LAWS: dict[str, Callable[[Any], ReportLaw]] = {
     "Skellam": lambda spec: SkellamLaw(float(spec.l1), float(spec.l2)),
     "random rounding": lambda spec: RandomRoundingLaw(spec.base),
     "rounding": lambda spec: RoundingLaw(spec.base, spec.to),
-    "suppression": lambda spec: HidingLaw(int(spec.shows_zero), spec.below - 1),
+    "suppression": _suppressed,
     "interval": lambda spec: HidingLaw(spec.lower, MOST if spec.upper is None else spec.upper, shows=True),
     "top-coding": lambda spec: TopCodingLaw(spec.above),
     "composed": _composed,

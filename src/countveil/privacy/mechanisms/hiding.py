@@ -1,7 +1,7 @@
 """Suppression of small counts, top-coding of large ones, and counts that are given as ranges."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -15,11 +15,15 @@ class Suppression(Elsewhere):
 
         report = count if count >= below, or if count = 0 and zeros are shown; absent otherwise
 
-    Raises TypeError if ``below`` is not a number or ``shows_zero`` not a boolean, ValueError unless ``below`` is a
-    whole number of at least 2, or 1 where zeros are hidden too.
+    ``below=None`` is a bound that the publisher does not state. ``Reports`` and imports replace it by the least
+    positive count that they show. If all cells have one bound and many small counts are shown, this is the bound. It
+    is wrong for counts that were hidden for other reasons than being small, as to protect another cell of their row.
+
+    Raises TypeError if ``below`` is not a number or ``shows_zero`` not a boolean, ValueError unless ``below`` is None
+    or a whole number of at least 2, or 1 where zeros are hidden too.
     """
 
-    below: int
+    below: int | None
     shows_zero: bool = True
 
     name: ClassVar[str] = "suppression"
@@ -29,25 +33,8 @@ class Suppression(Elsewhere):
     def __post_init__(self) -> None:
         if not isinstance(self.shows_zero, bool):
             raise TypeError(f"shows_zero must be True or False, got {self.shows_zero!r:.40}")
-        object.__setattr__(self, "below", whole("below", self.below, 1 + self.shows_zero))
-
-    @classmethod
-    def bounded_by(cls, shown: Iterable[Any], shows_zero: bool = True) -> Self:
-        """The widest rule that shown counts allow, where the publisher does not state its bound.
-
-        ``below`` is the least positive count that is shown. If all cells have one bound, hidden counts are below it,
-        whatever the bound is: it may be smaller, and intervals are then too wide, not too narrow. This is wrong for
-        counts that were hidden for other reasons than being small, as to protect another cell of their row.
-
-        Args:
-            shown: all reports of the table; NaN and None stand for hidden counts.
-
-        Raises ValueError if no positive count is shown, or one that leaves no count to be hidden.
-        """
-        counts = [value for value in shown if value is not None and value == value and value > 0]
-        if not counts:
-            raise ValueError("shown must hold a positive count, which bounds hidden ones, got none")
-        return cls(min(counts), shows_zero)
+        if self.below is not None:
+            object.__setattr__(self, "below", whole("below", self.below, 1 + self.shows_zero))
 
     @property
     def absent(self) -> bool:
@@ -55,7 +42,9 @@ class Suppression(Elsewhere):
         return True
 
     def parameters(self) -> dict[str, Any]:
-        """``below`` in text, and ``shows_zero``."""
+        """``below`` in text, and ``shows_zero``; ValueError without a bound."""
+        if self.below is None:
+            raise ValueError(f"mechanism must have a bound in files, got {self!r}: state below")
         return {"below": str(self.below), "shows_zero": self.shows_zero}
 
     @classmethod
@@ -79,6 +68,8 @@ class Suppression(Elsewhere):
     @property
     def _range(self) -> str:
         least = int(self.shows_zero)
+        if self.below is None:
+            return f"{least} up to an unstated bound"
         return f"{least} to {self.below - 1}" if self.below - 1 > least else f"{least}"
 
     def __repr__(self) -> str:
