@@ -145,7 +145,7 @@ def measure(name: str, seed: int) -> list[Any]:
     begun = time.process_time()
     fit = fitted(data)
     seconds = time.process_time() - begun
-    covered, found = [np.nan, np.nan], fit.diagnostics().table
+    covered, found = [np.nan, np.nan], fit.diagnostics()
     reference = np.nan
     if name != EXACT:
         with at_truth(table):
