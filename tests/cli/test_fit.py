@@ -16,7 +16,7 @@ from countveil.data.networks import above_diagonal
 from countveil.fit import choosing
 from countveil.fit.effects import Effects
 from countveil.fit.totals import totals_of
-from countveil.inference.methods import METHODS, in_words, those
+from countveil.inference.methods import METHODS, in_words
 from tests.commands import SHORT, fails, privatized, run
 
 ACTORS = [f"actor{i}" for i in range(7)]
@@ -40,7 +40,8 @@ def test_the_fit_is_a_netcdf_file(here):
 
 def test_help_says_what_the_records_of_methods_say():
     assert in_words() == options.METHODS.removeprefix("How to fit: ")
-    assert fits.CHECKPOINT.endswith(f"with {those('samples')}.")
+    samplers = [name for name, method in METHODS.items() if method.samples]
+    assert fits.CHECKPOINT.endswith(f"with method {' or '.join(samplers)}.")
 
 
 def words(said):

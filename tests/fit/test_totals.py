@@ -200,7 +200,8 @@ def test_counts_are_drowned_where_noise_alone_may_make_nearly_their_sum(totals, 
 def test_a_sampler_of_counts_that_noise_drowns_is_not_to_be_trusted_and_warns(mean, drowned):
     rng, alpha = np.random.default_rng(3), np.exp(-0.1)
     counts = rng.poisson(mean, (20, 30))
-    model = cv.TopicModel(1, likelihood="poisson", prior_shape=2.0, **SHORT | {"chains": 4, "tune": 200})
+    long = SHORT | {"chains": 4, "tune": 200, "draws": 50}  # from so many on a fit warns
+    model = cv.TopicModel(1, likelihood="poisson", prior_shape=2.0, **long)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         fit = model.fit(

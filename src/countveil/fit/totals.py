@@ -168,9 +168,9 @@ def misses_counts(fit: "FactorizationEstimator", diagnosed: Callable[[], Diagnos
         return False
     if "optimisation" in fit.posterior.children:
         return bool(totals.share.too_small or totals.share.too_large)
-    if lack_of_data(totals, fit):
-        return True
-    return bool(doubt_of(totals, fit)) and diagnosed().state in SETTLED
+    if not doubt_of(totals, fit):
+        return False
+    return diagnosed().state in SETTLED
 
 
 def advice_on(totals: Totals, fit: "FactorizationEstimator") -> str:
