@@ -129,14 +129,21 @@ def test_every_command_has_short_help(command):
     assert "Usage:" in run(*command, "-h").stdout
 
 
+def every(command, name=""):
+    yield name, command
+    for key, each in getattr(command, "commands", {}).items():
+        yield from every(each, f"{name} {key}".strip())
+
+
+def test_no_word_of_help_is_cut_at_80_columns(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    for name, _ in every(typer.main.get_command(app)):
+        cut = [line for line in run(*name.split(), "--help").stdout.splitlines() if "…" in line]
+        assert all("--members" in line for line in cut), (name, cut)  # it has three names
+
+
 def test_the_same_thing_has_the_same_name_in_every_command():
     """``-o`` is always ``--output``, and what is listed of each component is ``--members``."""
-
-    def every(command, name=""):
-        yield name, command
-        for key, each in getattr(command, "commands", {}).items():
-            yield from every(each, f"{name} {key}".strip())
-
     for name, command in every(typer.main.get_command(app)):
         for option in command.params:
             names = {*option.opts}

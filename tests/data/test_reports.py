@@ -11,6 +11,7 @@ from scipy import stats
 
 import countveil as cv
 from countveil.data.mechanism_checks import check_mechanism
+from countveil.data.numbering import with_bounds
 from countveil.data.reports import observations_of, ranges
 from countveil.kernels.entries import MASKED
 from countveil.kernels.report_kernels import GUESS, LEAST, MOST, UNBOUNDED
@@ -443,15 +444,31 @@ def test_masked_cells_and_those_of_other_mechanisms_bound_nothing():
 
 def test_a_bound_that_few_shown_counts_give_is_doubted():
     with pytest.warns(
-        UserWarning, match="only 1 shown counts are from 12 to 23: the bound .* may be below 12"
+        UserWarning, match="the number of shown counts from 12 to 23 is only 1: the bound .* may be below 12"
     ):
         found = cv.Reports(UNSTATED[:1], m.Suppression(None))
     assert found.noise.mechanisms == (m.Suppression(12),)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        nothing_hidden = cv.Reports(np.where(np.isnan(UNSTATED[:1]), 0.0, UNSTATED[:1]), m.Suppression(None))
+    assert nothing_hidden.noise.mechanisms == (m.Suppression(12),)
+
+
+def test_the_bound_of_a_large_sparse_table_is_found_among_stored_cells_alone():
+    stored = [NAN, *range(6, 12), *range(6, 12), *range(6, 14)]
+    values = sp.coo_array(
+        (stored, (range(21), range(21))), shape=(100_000, 100_000)
+    )  # 80 GB if it were dense
+    assert with_bounds(values, m.Suppression(None), None) == m.Suppression(6)
 
 
 @pytest.mark.parametrize(
     ("values", "found"),
-    [([[NAN, 0.0]], "got no positive one"), ([[NAN, 1.0]], "got 1, below which no count can be hidden")],
+    [
+        ([[NAN, 0.0]], "got no positive one"),
+        ([[NAN, 1.0]], "got 1, below which no count can be hidden"),
+        ([[NAN, np.inf]], "got inf, below which no count can be hidden"),
+    ],
 )
 def test_a_bound_that_no_shown_count_gives_has_to_be_stated(values, found):
     for read in (cv.Reports, lambda *given: cv.import_reports(*given, "a table")):
@@ -470,6 +487,8 @@ def simulated_bounds(narrower=0):
         counts = rng.poisson(rate)
         reports = cv.simulate_reports(counts, m.Suppression(below), rng)
         hidden = np.isnan(reports)
+        if not hidden.any():
+            continue
         with warnings.catch_warnings(record=True) as doubts:
             warnings.simplefilter("always")
             (given,) = cv.Reports(reports, m.Suppression(None)).noise.mechanisms

@@ -5,7 +5,13 @@ import pytest
 
 from countveil.privacy import PrivacyLevel, Release, ReleaseError, _format, _npy
 from countveil.privacy._archive import Reader
-from countveil.privacy._extras import NO_EXTRAS, Extras, ReleasedExposure, checked_exposure
+from countveil.privacy._extras import (
+    NO_EXTRAS,
+    Extras,
+    ReleasedExposure,
+    checked_exposure,
+    exposure_in_words,
+)
 from countveil.privacy._format import read
 from countveil.privacy.mechanisms import Rounding
 
@@ -99,6 +105,20 @@ def test_a_file_with_another_shape_of_exposures_is_refused(tmp_path, monkeypatch
         ReleaseError, match=r"must have an exposure whose shape broadcasts to \[2, 3\], .* got \[2, 3\]"
     ):
         read(Reader(tmp_path / "a.npz"))
+
+
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        ((2, 3, 4), "a known exposure of each cell, such as its population. "),
+        ((2, 3, 1), "a known exposure, such as a population, which varies along axes 0 and 1. "),
+        ((1, 1, 4), "a known exposure, such as a population, which varies along axis 2. "),
+        ((1, 1, 1), "a known exposure, such as a population, the same for all cells. "),
+    ],
+)
+def test_exposures_are_said_to_be_of_cells_or_to_vary_along_axes(shape, said):
+    given = ReleasedExposure(np.ones(shape).ravel(), shape)
+    assert exposure_in_words(given) == f"Expected counts are proportional to {said}"
 
 
 def test_most_releases_have_none():

@@ -237,7 +237,7 @@ def at(**values):
             put(format_version=3),
             "must have format_version 7, got 3: make the release again with this version",
         ),
-        (put(format_version=8), "must have format_version 7, got 8"),
+        (put(format_version=8), "must have format_version 7, got 8: update countveil"),
         (put(format_version=7.0), "must have format_version 7, got 7.0"),
         (put(format_version=True), "must have format_version 7, got True"),
         (put(format_version="7"), "must have format_version 7, got '7'"),

@@ -174,7 +174,7 @@ def import_table(
     stated_totals.check(long is not None)
     from countveil.cli.mechanism_options import MechanismTable
     from countveil.data.importing import import_long, import_reports
-    from countveil.data.tables.cells import by_cell, by_row, mechanism_of_intervals, shows_counts
+    from countveil.data.tables.cells import HIDDEN, by_cell, by_row, mechanism_of_intervals, shows_counts
     from countveil.data.tables.published import read_long, read_protected
 
     words, form = stands_for.read(), file.read()
@@ -251,7 +251,8 @@ def import_table(
     if read is not None:
         say(read.describe(n_cells - read.code.size, flags, no_row))
         warn_of(read, words, release)
-    if by_options.mechanism == "suppression" and by_options.below is None:
+    ranges_alone = read is not None and read.has_intervals and not (read.tally()[HIDDEN] or no_row)
+    if by_options.mechanism == "suppression" and by_options.below is None and not ranges_alone:
         say(
             f"No bound of hidden counts was stated (--below): they are below {bound_of(release)}, the least positive "
             "count that is shown, if all cells have the same bound."

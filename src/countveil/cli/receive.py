@@ -20,8 +20,8 @@ def receive_reports(
         str,
         typer.Option(
             "--db",
-            help="The SQLite file in which reports are stored, created if it does not exist; or "
-            "postgresql://countveil@db.example.org/study.",
+            help="The SQLite file in which reports are stored, created if it does not exist; or the address of a "
+            "PostgreSQL database.",
         ),
     ],
     host: Annotated[str, typer.Option(help="The address of this machine to listen on.")] = "127.0.0.1",
@@ -51,8 +51,9 @@ def receive_reports(
     requested, and neither addresses nor times are kept. Reports go to the path of the study's address, or to /reports.
     `countveil collect` and `countveil study status` can read the database at any time. Needs the extra `receive`.
 
-    PostgreSQL needs the extra `postgres`, and one database or schema per study. Other users of the machine can see a
-    password in a command: keep it in ~/.pgpass, PGPASSWORD or a service file.
+    PostgreSQL, such as `--db postgresql://countveil@db.example.org/study`, needs the extra `postgres`, and one database
+    or schema per study. Other users of the machine can see a password in a command: keep it in ~/.pgpass, PGPASSWORD or
+    a service file.
 
     TLS: this command speaks plain HTTP, only to its own machine. Put a web server with a certificate in front of it,
     such as Caddy, which obtains the certificate itself:

@@ -434,16 +434,19 @@ def load_lda_c(path: Path) -> sp.csr_array:
     rows, columns, counts = [], [], []
     lines = lines_of(path)
     for row, line in enumerate(lines):
-        size, *entries = line.split()
-        if int(size) != len(entries):
+        try:
+            size, *entries = line.split()
+            pairs = [(int(word), int(count)) for word, count in (entry.split(":") for entry in entries)]
+            stated = int(size)
+        except ValueError:
+            raise ValueError(f"another form in line {row + 1} (not shown: it may be private)") from None
+        if stated != len(pairs):
             raise ValueError(
-                f"line {row + 1} must have the number of entries that it declares, got {len(entries)} for {size:.20}"
+                f"another number of entries in line {row + 1} than it declares (not shown: both may be private)"
             )
-        for entry in entries:
-            word, count = entry.split(":")
-            rows.append(row)
-            columns.append(int(word))
-            counts.append(int(count))
+        rows += [row] * len(pairs)
+        columns += [word for word, _ in pairs]
+        counts += [count for _, count in pairs]
     return matrix_of(path, rows, columns, counts, (len(lines), max(columns, default=-1) + 1))
 
 
@@ -457,7 +460,12 @@ def load_svmlight(path: Path) -> sp.csr_array:
     """
     from sklearn.datasets import load_svmlight_file
 
-    found = sp.csr_array(load_svmlight_file(str(path), zero_based=True)[0])
+    try:
+        found = sp.csr_array(load_svmlight_file(str(path), zero_based=True)[0])
+    except ValueError:  # which may quote the line
+        raise ValueError(
+            "lines of another form, or words whose numbers do not rise within a line (not shown: they may be private)"
+        ) from None
     check_length(path, max(found.shape))
     return found
 

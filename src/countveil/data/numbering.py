@@ -47,7 +47,8 @@ def require_mechanism(mechanism: Any) -> None:
 def with_bounds(values: Any, mechanism: Any, hidden: np.ndarray | None) -> Any:
     """The mechanism, or those of all cells; suppression without a bound has the least positive count that is shown.
 
-    Warns if the bound is doubtful: if fewer counts are shown from the bound up to twice its size than twice the bound.
+    Warns if the bound of hidden counts is doubtful: if fewer counts are shown from the bound up to twice its size than
+    twice the bound.
 
     Raises:
         ValueError: no positive count is shown by such a mechanism, or one that leaves no count to be hidden.
@@ -58,27 +59,34 @@ def with_bounds(values: Any, mechanism: Any, hidden: np.ndarray | None) -> Any:
         return mechanism
     found = np.empty(len(different), dtype=object)
     found[:] = different
-    reports = numbers_of(filled(values, 0.0) if sp.issparse(values) else values)
-    seen = reports > 0 if hidden is None else (reports > 0) & ~hidden
+    reports, seen, of_cell = values, True if hidden is None else ~hidden, numbers
+    if sp.issparse(values):  # cells that are not stored show no positive count
+        stored = sp.coo_array(values)
+        refuse_repeated(stored)
+        reports, of_cell = stored.data, numbers[stored.coords]
+        seen = True if hidden is None else ~hidden[stored.coords]
+    reports = numbers_of(reports)
     for i in np.flatnonzero(unstated):
-        found[i] = bounded(different[i], reports[seen & (numbers == i)])
+        own = reports[seen & (of_cell == i)]
+        found[i] = bounded(different[i], own[own > 0], sp.issparse(values) or bool(np.isnan(own).any()))
     return found[0] if len(found) == 1 else found[numbers]
 
 
-def bounded(mechanism: Any, shown: np.ndarray) -> Suppression:
+def bounded(mechanism: Any, shown: np.ndarray, hides: bool) -> Suppression:
     """Suppression by the least of the positive counts that are shown; warns and raises as ``with_bounds``."""
-    least = int(shown.min()) if shown.size else 0
-    if least < 1 + mechanism.shows_zero:
-        found = f"{shown.min():g}, below which no count can be hidden" if shown.size else "no positive one"
+    smallest = float(shown.min()) if shown.size else 0.0
+    if not 1 + mechanism.shows_zero <= smallest < np.inf:
+        found = f"{smallest:g}, below which no count can be hidden" if shown.size else "no positive one"
         raise ValueError(
             "below=None (suppression without --below) must come with shown counts, the least of which bounds the "
             f"hidden ones, got {found}: state below"
         )
+    least = int(smallest)
     near = int((shown < 2 * least).sum())
-    if near < 2 * least:
+    if hides and near < 2 * least:
         warnings.warn(
-            f"below was not stated, and only {near} shown counts are from {least} to {2 * least - 1}: the bound of "
-            f"hidden counts may be below {least}; state it if it is known",
+            f"below was not stated, and the number of shown counts from {least} to {2 * least - 1} is only {near}: the "
+            f"bound of hidden counts may be below {least}; state it if it is known",
             stacklevel=4,
         )
     return Suppression(least, mechanism.shows_zero)

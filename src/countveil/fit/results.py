@@ -6,13 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from countveil.common import fit_files
 from countveil.common.files import make_room, replacing
 from countveil.fit.choosing import choice_in_words, keep_choice
 from countveil.fit.naming import check_merged_kept, check_names_kept
+from countveil.fit.parameters import check_interval
 from countveil.fit.predicting import mask_of
+from countveil.fit.reading import as_calibrated
 from countveil.fit.totals import SETTLED, doubt_of, lack_of_data, totals_together
 from countveil.inference import compact, tuning
 from countveil.inference import posterior as posteriors
@@ -31,24 +34,17 @@ from countveil.inference.matching import GROUP
 from countveil.inference.methods import METHODS, from_file, method_of
 from countveil.inference.predict import log_predictive as mean_of_draws
 from countveil.inference.predict import pointwise_log_likelihood
+from countveil.laws.counts import NegativeBinomial
 from countveil.models.factorization import check_digests, model_of
 from countveil.models.layout import latent_groups
 from countveil.models.spec import axis_sizes
 
 if TYPE_CHECKING:
     from countveil.fit.base import FactorizationEstimator
-from typing import TYPE_CHECKING
 
-import pandas as pd
+F = TypeVar("F", bound="FactorizationEstimator")
 
-from countveil.fit.parameters import check_interval
-from countveil.fit.reading import as_calibrated
-from countveil.laws.counts import NegativeBinomial
-
-if TYPE_CHECKING:
-    from countveil.fit.base import FactorizationEstimator
-
-
+FILE_OVERHEAD = 1 << 20  # bytes of a file besides arrays, at most: names, labels and indices
 DISPERSION_COLUMNS = ["p", "lower", "upper", "variance_over_mean"]
 
 
@@ -83,11 +79,6 @@ def dispersions(
     found = {dim: names[place] for dim, names, place in zip(dims, labels, places, strict=True)}
     table = pd.DataFrame(found | dict(zip(DISPERSION_COLUMNS, map(np.ravel, values), strict=True)))
     return as_calibrated(table, fit._reader.why_no_intervals, uncalibrated)
-
-
-F = TypeVar("F", bound="FactorizationEstimator")
-
-FILE_OVERHEAD = 1 << 20  # bytes of a file besides arrays, at most: names, labels and indices
 
 
 def rate(fit: "FactorizationEstimator") -> xr.DataArray:

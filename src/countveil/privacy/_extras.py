@@ -173,5 +173,6 @@ def exposure_in_words(exposure: ReleasedExposure | None) -> str:
     axes = [str(axis) for axis, length in enumerate(exposure.shape) if length > 1]
     if len(axes) == len(exposure.shape):
         return "Expected counts are proportional to a known exposure of each cell, such as its population. "
-    where = f"which varies along axis {' and '.join(axes)}" if axes else "the same for all cells"
+    axis = "axis" if len(axes) == 1 else "axes"
+    where = f"which varies along {axis} {' and '.join(axes)}" if axes else "the same for all cells"
     return f"Expected counts are proportional to a known exposure, such as a population, {where}. "

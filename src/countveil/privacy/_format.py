@@ -249,10 +249,9 @@ def _read_meta(reader: Reader) -> dict[str, Any]:
         raise reader.fault(f"must have format {FORMAT!r}, got {ascii(meta['format'])[:40]}")
     version = meta["format_version"]
     if type(version) is not int or version != FORMAT_VERSION:
-        raise reader.fault(
-            f"must have format_version {FORMAT_VERSION}, got {ascii(version)[:40]}: make the release again with this "
-            "version of countveil"
-        )
+        newer = type(version) is int and version > FORMAT_VERSION
+        remedy = "update countveil" if newer else "make the release again with this version of countveil"
+        raise reader.fault(f"must have format_version {FORMAT_VERSION}, got {ascii(version)[:40]}: {remedy}")
     keys = _KEYS | {name: kind for name, kind in _OPTIONAL.items() if name in meta}
     if other := difference(meta, keys):
         raise reader.fault(f"must describe itself with the keys {sorted(keys)}, got {other}")

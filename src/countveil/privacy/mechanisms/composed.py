@@ -50,7 +50,7 @@ class Composed(Elsewhere):
                     f"steps must be {', '.join(names[:-1])} or {names[-1]}, got {type(each).__name__}"
                 )
             if isinstance(each, Suppression) and each.below is None:
-                raise ValueError(f"steps must state what they hide, got {each!r}: state below")
+                raise ValueError(f"steps must state what they hide, got {each!r}: state below (--below)")
             if (size := getattr(each, "base", 0) or getattr(each, "below", 0)) > LARGEST:
                 raise ValueError(
                     f"steps must have a base and hidden counts of at most {LARGEST:,}, got {size:,}"
