@@ -187,7 +187,9 @@ def test_totals_are_far_off_where_chance_does_not_explain_it(totals, far):
     [
         (Totals(100.0, 19.0, 100.0, 60.0, 130.0), False),
         (Totals(100.0, 21.0, 100.0, 60.0, 130.0), True),
-        (Totals(-300.0, 80.0, 190.0, 180.0, 195.0), True),
+        (Totals(100.0, 50.0, 100.0, 90.0, 130.0), False),  # a few cells stand out
+        (Totals(100.0, 50.0, 100.0, None, None), False),
+        (Totals(-300.0, 80.0, 190.0, 80.0, 295.0), True),
         (Totals(0.0, 0.0, 0.0, 0.0, 0.0, 1), False),  # no counts at all, by published totals
         (Totals(np.nan, np.nan, 190.0, 180.0, 195.0), False),
     ],
@@ -211,6 +213,18 @@ def test_a_sampler_of_counts_that_noise_drowns_is_not_to_be_trusted_and_warns(me
     assert found.verdict.startswith(words) == drowned
     assert any(words in str(each.message) for each in told) == drowned
     assert not drowned or found.state == "not safe yet"
+
+
+def test_a_block_that_stands_out_of_a_large_sparse_table_is_data_enough():
+    rng, alpha = np.random.default_rng(3), 0.8
+    counts = np.zeros((100, 100), dtype=int)
+    counts[:5, :4] = rng.poisson(100.0, (5, 4))
+    reports = counts + two_sided_geometric(np.full(counts.shape, alpha), rng)
+    long = SHORT | {"tune": 200, "draws": 50}
+    fit = fitted(cv.TopicModel(1, likelihood="poisson", **long), cv.PrivatizedCounts(reports, alpha))
+    found = fit.totals()
+    assert found.reported < 5.0 * found.error
+    assert "Too little data" not in fit.diagnostics().verdict
 
 
 def test_a_sampler_whose_total_is_far_off_is_not_to_be_trusted_and_warns():

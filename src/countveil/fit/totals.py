@@ -150,7 +150,7 @@ def doubt_of(totals: Totals, fit: "FactorizationEstimator") -> str:
 def lack_of_data(totals: Totals, fit: "FactorizationEstimator") -> str:
     """What to say of a sampler's fit where noise drowns the counts; empty where it does not."""
     private = fit.posterior.attrs["observations"] == "private"
-    if not private or totals.fitted_upper is None or not totals.drowned or totals.far_off:
+    if not private or not totals.drowned or totals.far_off:
         return ""
     return (
         f"Too little data: the reports put the sum of the true counts at {number(totals.reported)} with a standard "

@@ -35,8 +35,9 @@ ERRORS = 2.0  # standard errors by which a share must be smaller, or larger
 ERRORS_SURE = (
     4.0  # by which a sampler's interval must miss the reports' total for the fit not to be safe to report
 )
-ERRORS_OF_SIGNAL = (
-    5.0  # standard errors of the reports' total from zero, below which intervals rest on the prior
+ERRORS_OF_SIGNAL = 5.0  # of the reports' total from zero, below which intervals may rest on the prior
+SURE_RATIO = (
+    1.5  # of the ends of the fit's interval of its total, below which some cells stand out of the noise
 )
 MAX_CELLS = 20_000_000  # that ``signal_share`` looks at
 CELLS_AT_ONCE = 2_000_000  # of these, in memory
@@ -122,8 +123,14 @@ class Totals(NamedTuple):
 
     @property
     def drowned(self) -> bool:
-        """Whether the reports' total is so near to zero, by its own error, that intervals rest on the prior."""
-        return self.reported < ERRORS_OF_SIGNAL * self.error
+        """Whether the reports' total is near to zero, by its own error, and the fit does not know its own either.
+
+        In large sparse tables a few cells may stand out of the noise, though the sum of all does not.
+        """
+        if self.fitted_lower is None or self.fitted_upper is None:
+            return False
+        sure = self.fitted_upper < SURE_RATIO * self.fitted_lower
+        return self.reported < ERRORS_OF_SIGNAL * self.error and not sure
 
     @property
     def far_off(self) -> bool:
