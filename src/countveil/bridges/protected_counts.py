@@ -176,9 +176,9 @@ def expect_each(kernels: Any, code: Any, rate: Any, p: Any, found: Any) -> None:
         at = max(rate[i], SMALLEST)
         if p.size:
             likelihood = NegativeBinomialCell(p[i], -np.log1p(-p[i]))
-            score, counts, parts = moments_of_cell(kernels, likelihood, code[i], at)
+            score, counts, parts = moments_of_cell(kernels, likelihood, code[i], at, True)
         else:
-            score, counts, parts = moments_of_cell(kernels, POISSON, code[i], at)
+            score, counts, parts = moments_of_cell(kernels, POISSON, code[i], at, True)
         found[0, i], found[1, i], found[2, i] = score, counts, parts
 
 

@@ -313,4 +313,4 @@ def fill_means(kernels: Any, codes: Any, p: Any) -> None:
     q = -np.log1p(-p)
     law = WindowLaw(kernels, NegativeBinomialCell(p, q))
     for c in codes:
-        kernels.real_cj[c, GUESS] = moments(law, c, SHAPE * q)[1]
+        kernels.real_cj[c, GUESS] = moments(law, c, SHAPE * q, True)[1]

@@ -231,27 +231,17 @@ def draw_cell(noise, likelihood, report, rate, rng):
 
 
 @provides(windows.moments_of_cell, ReportKernels)
-def moments_of_cell(noise, likelihood, report, rate):
+def moments_of_cell(noise, likelihood, report, rate, averaged):
     """By the report's kernel alone, if it has one piece."""
     report = np.int64(report)
     a = noise.whole_cj[report, FIRST]
     if noise.whole_cj[report, LAST] - a != 1:
-        return windows.moments(windows.WindowLaw(noise, likelihood), report, rate)
+        return windows.moments(windows.WindowLaw(noise, likelihood), report, rate, averaged)
     if noise.whole_aj[a, KIND] == TABLE:
-        return windows.moments(windows.WindowLaw(tabled(noise, report, a), likelihood), report, rate)
-    return windows.moments(windows.WindowLaw(smooth(noise, report, a), likelihood), report, rate)
-
-
-@provides(windows.score_of_cell, ReportKernels)
-def score_of_cell(noise, likelihood, report, rate):
-    """By the report's kernel alone, if it has one piece."""
-    report = np.int64(report)
-    a = noise.whole_cj[report, FIRST]
-    if noise.whole_cj[report, LAST] - a != 1:
-        return windows.score(windows.WindowLaw(noise, likelihood), report, rate)
-    if noise.whole_aj[a, KIND] == TABLE:
-        return windows.score(windows.WindowLaw(tabled(noise, report, a), likelihood), report, rate)
-    return windows.score(windows.WindowLaw(smooth(noise, report, a), likelihood), report, rate)
+        return windows.moments(
+            windows.WindowLaw(tabled(noise, report, a), likelihood), report, rate, averaged
+        )
+    return windows.moments(windows.WindowLaw(smooth(noise, report, a), likelihood), report, rate, averaged)
 
 
 @provides(general.log_kernel, SmoothKernel)

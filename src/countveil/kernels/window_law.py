@@ -18,7 +18,7 @@ from countveil.kernels.report_kernels import (
     VALUE,
     SmoothKernel,
 )
-from countveil.kernels.windows import WindowLaw, draw_cell, draw_count, moments_of_cell, score_of_cell
+from countveil.kernels.windows import WindowLaw, draw_cell, draw_count, moments_of_cell
 
 __all__ = ["WindowLaw"]
 
@@ -61,7 +61,7 @@ def expect_counts(law, row, n, batch):
     for i in range(n):
         rate_i[i] = max(rate_i[i], SMALLEST)
         likelihood = likelihood_at(law.likelihood, row, column_i[i])
-        score, _, parts = moments_of_cell(law.noise, likelihood, int(report_i[i]), rate_i[i])
+        score, _, parts = moments_of_cell(law.noise, likelihood, int(report_i[i]), rate_i[i], True)
         ratio_i[i] = parts / rate_i[i]
         bound += score + rate_i[i]
     return bound
@@ -71,20 +71,22 @@ def expect_counts(law, row, n, batch):
 def expected_ratio(law, report, rate, level):
     """The expected parts over the rate."""
     rate = rate if rate > SMALLEST else SMALLEST
-    return moments_of_cell(law.noise, law.likelihood, report, rate)[2] / rate
+    return moments_of_cell(law.noise, law.likelihood, report, rate, True)[2] / rate
 
 
 @provides(law.expect_both, WindowLaw)
 def expect_both(law, report, rate, level):
     """Counts and parts."""
-    found = moments_of_cell(law.noise, law.likelihood, report, rate if rate > SMALLEST else SMALLEST)
+    rate = rate if rate > SMALLEST else SMALLEST
+    found = moments_of_cell(law.noise, law.likelihood, report, rate, True)
     return found[1], found[2]
 
 
 @provides(law.report_score, WindowLaw)
 def report_score(law, report, rate, level):
     """The log of the sum of all weights."""
-    return score_of_cell(law.noise, law.likelihood, report, rate if rate > SMALLEST else SMALLEST)
+    rate = rate if rate > SMALLEST else SMALLEST
+    return moments_of_cell(law.noise, law.likelihood, report, rate, False)[0]
 
 
 for same, as_generally in (

@@ -117,14 +117,8 @@ def draw_cell(noise, likelihood, report, rate, rng):
 
 
 @by_class
-def moments_of_cell(noise, likelihood, report, rate):
+def moments_of_cell(noise, likelihood, report, rate, averaged):
     """``moments`` likewise."""
-    raise NotImplementedError
-
-
-@by_class
-def score_of_cell(noise, likelihood, report, rate):
-    """``score`` likewise."""
     raise NotImplementedError
 
 
@@ -234,8 +228,11 @@ def walk(law, report, rate, window, target):
 
 
 @subroutine
-def moments(law, report, rate):
-    """(log P(report | rate), E[count], E[parts]) given a report."""
+def moments(law, report, rate, averaged):
+    """(log P(report | rate), E[count], E[parts]) given a report; of the last two nothing, unless they are asked for.
+
+    The score alone costs less: fewer weights matter, and parts are not averaged.
+    """
     if not is_log_concave(law.noise, report):
         return moments_of_all(law, report, rate)
     if is_open(law.noise, report):
@@ -243,6 +240,19 @@ def moments(law, report, rate):
         if possible:
             return score, all_counts, all_parts
     window = window_of(law, report, rate)
+    if averaged:
+        total, counts, parts = added_up(law, report, rate, window)
+    else:
+        (_, total), counts, parts = walk(law, report, rate, window, NO_TARGET), 0.0, 0.0
+    largest = window.log_largest
+    if math.isnan(largest):
+        largest = log_weight(law, report, window.top, rate)
+    return largest + math.log(total), counts / total, parts / total
+
+
+@subroutine
+def added_up(law, report, rate, window):
+    """(sum of weights, of weights times counts, of weights times expected parts)."""
     weight, y = window.at_top, window.top
     total = counts = parts = 0.0
     while weight > TINY or y <= window.top + BESIDE:
@@ -269,27 +279,7 @@ def moments(law, report, rate):
         parts += weight * expected_parts(law.likelihood, up, rate)
         weight *= step_up(law, report, up, rate)
         up += 1
-    largest = window.log_largest
-    if math.isnan(largest):
-        largest = log_weight(law, report, window.top, rate)
-    return largest + math.log(total), counts / total, parts / total
-
-
-@subroutine
-def score(law, report, rate):
-    """log P(report | rate) alone: neither counts nor parts are averaged, and fewer weights matter."""
-    if not is_log_concave(law.noise, report):
-        return moments_of_all(law, report, rate)[0]
-    if is_open(law.noise, report):
-        possible, of_rest, _, _ = moments_of_rest(law, report, rate)
-        if possible:
-            return of_rest
-    window = window_of(law, report, rate)
-    _, total = walk(law, report, rate, window, NO_TARGET)
-    largest = window.log_largest
-    if math.isnan(largest):
-        largest = log_weight(law, report, window.top, rate)
-    return largest + math.log(total)
+    return total, counts, parts
 
 
 @subroutine
