@@ -1,13 +1,16 @@
 """What the benchmark of dispersions takes and leaves out, with a stand-in for a fit."""
 
+import functools
 import importlib.util
 import sys
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import countveil as cv
+from countveil.inference.diagnostics import State
 
 SOURCE = Path(__file__).parents[2] / "benchmarks" / "dispersion.py"
 SPEC = importlib.util.spec_from_file_location("dispersion", SOURCE)
@@ -29,7 +32,7 @@ def test_a_run_that_was_stopped_goes_on_where_its_file_ends(tmp_path, monkeypatc
         assert n_processes == 2
         for name, seed in left:
             asked.append((name, seed))
-            yield [name, seed, 0.9, 0.8, 0.5, 0.5, 1.0, 1.0 + seed, 2.0]
+            yield [name, seed, 0.9, 0.8, 0.5, 0.5, 1.0, 1.0 + seed, 2.0, "safe to report"]
             assert pd.read_csv(path).iloc[-1]["seed"] == seed
 
     monkeypatch.setattr(dispersion, "measured", measured)
@@ -47,3 +50,17 @@ def test_a_run_that_was_stopped_goes_on_where_its_file_ends(tmp_path, monkeypatc
         "1.5",
         "2.0",
     ]
+
+
+@pytest.mark.parametrize("case", [dispersion.EXACT, "p 0.7 by column, mean 5, scale 1"])
+def test_a_line_has_what_its_columns_say(case, monkeypatch):
+    monkeypatch.setattr(
+        dispersion, "fitted", functools.partial(dispersion.fitted, chains=2, tune=15, draws=15)
+    )
+    line = dict(zip(dispersion.COLUMNS, dispersion.measure(case, 3), strict=True))
+    assert (line["case"], line["seed"], line["state"]) == (case, 3, State.UNSAFE)
+    assert 0.0 < line["p"] < 1.0
+    assert min(line["r_hat"], line["nested"]) > 0.9
+    if case != dispersion.EXACT:
+        assert 0.5 < min(line["covered"], line["covered_from_truth"]) < 1.0
+        assert line["p"] == pytest.approx(line["p_from_truth"], abs=0.2)
