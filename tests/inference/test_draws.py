@@ -117,6 +117,14 @@ def test_draws_that_do_not_fit_in_memory_are_refused_before_they_are_made(monkey
         Draws.empty(HUGE._replace(chains=1), MODEL)
 
 
+@pytest.mark.parametrize("method", ["cavi", "bessel-cavi"])
+def test_methods_without_sweeps_are_told_of_fewer_draws_alone(method, monkeypatch):
+    monkeypatch.setattr(draws_module, "available_memory", lambda: 10**4)
+    data = cv.PrivatizedCounts(np.ones((4, 5), dtype=int), 0.5)
+    with pytest.raises(MemoryError, match=r"take a smaller draws=$"):
+        cv.TopicModel(2, method=method, likelihood="poisson", progress=False).fit(data)
+
+
 HUGE_MODELS = {
     "topics": lambda method: cv.TopicModel(10**9, method=method, progress=False),
     "tensor": lambda method: cv.TensorModel(10**12, method=method, progress=False),

@@ -225,7 +225,7 @@ def test_a_summary_takes_the_room_of_two_draws(release):
 
 def test_draws_that_do_not_fit_point_to_a_summary(release, monkeypatch):
     monkeypatch.setattr(draws, "available_memory", lambda: 20_000)
-    with pytest.raises(MemoryError, match=r"take a smaller draws=.* or method=cv\.SVI\(keep='summary'\)$"):
+    with pytest.raises(MemoryError, match=r"take a smaller draws= or method=cv\.SVI\(keep='summary'\)$"):
         model("draws", draws=40).fit(release)
     model(draws=40).fit(release)
 

@@ -122,20 +122,24 @@ def check_factors(model: Factorization) -> None:
         )
 
 
-def check_room(schedule: Schedule, model: Factorization, advice: str = "") -> None:
+THINNED = " (with method=cv.Gibbs(thin=...), to cover as many sweeps)"
+"""What a sampler can do with fewer draws; other methods have no sweeps."""
+
+
+def check_room(schedule: Schedule, model: Factorization, advice: str = THINNED) -> None:
     """Refuse draws that do not fit in memory, before a fit begins: many systems find out when it is half done.
 
-    ``advice`` is what else there is to do, after "or".
+    ``advice`` follows the advice to take fewer draws.
 
     Raises:
         MemoryError: names the options that decide it, and the sizes.
     """
     available = available_memory()
     if available is not None and bytes_of(schedule, model) > available:
-        raise MemoryError(too_large(schedule, model, available) + advice)
+        raise MemoryError(too_large(schedule, model, available, advice))
 
 
-def too_large(schedule: Schedule, model: Factorization, available: int | None) -> str:
+def too_large(schedule: Schedule, model: Factorization, available: int | None, advice: str = THINNED) -> str:
     """What to say of draws that do not fit in memory."""
     chains, fewer = f"{schedule.chains} chains", " or fewer chains="
     if schedule.chains == 1:
@@ -143,7 +147,7 @@ def too_large(schedule: Schedule, model: Factorization, available: int | None) -
     had = "more than there is" if available is None else f"{in_words(available)} are available"
     return (
         f"draws must fit in memory: {schedule.draws:,} draws from {chains} need {in_words(bytes_of(schedule, model))}, "
-        f"{had}; take a smaller draws= (with method=cv.Gibbs(thin=...), to cover as many sweeps){fewer}"
+        f"{had}; take a smaller draws={advice}{fewer}"
     )
 
 

@@ -31,7 +31,7 @@ class Optimiser(Method):
     def run(self, data: Data, model: Factorization, settings: Settings) -> Fitted:
         """Ascend, then draw."""
         assert isinstance(data, Observations)
-        check_room(settings.schedule._replace(chains=1), model)
+        check_room(settings.schedule._replace(chains=1), model, advice="")
         rule = run.relative_change(self.tolerance)
         ascent = climb(data, model, self.bound(), settings, rule, self.max_iter)
         with settings.opened_engine() as engine:

@@ -406,16 +406,20 @@ def by_cell(stated: Any, bounds: np.ndarray) -> Any:
         mechanism[...] = stated
     for low, high in np.unique(bounds[inside], axis=0):
         inside = (bounds[..., 0] == low) & (bounds[..., 1] == high)
-        each = interval_mechanism(low, high)
         for other in set(mechanism[inside]):
-            if not hides(other, low, high):
-                mechanism[inside & (mechanism == other)] = each
+            mechanism[inside & (mechanism == other)] = in_interval(other, low, high)
     return mechanism
 
 
-def hides(mechanism: Mechanism, low: float, high: float) -> bool:
-    """Whether a mechanism hides just these counts: "<10" under suppression below 10 says what the mechanism says."""
-    return isinstance(mechanism, Suppression) and mechanism.below == high + 1 and low <= 1
+def in_interval(mechanism: Mechanism, low: float, high: float) -> Mechanism:
+    """That of a cell which is an interval, under a mechanism of the table.
+
+    "<10" under suppression below 10, or with no bound stated, says what the mechanism says: zeros are shown, or hidden.
+    """
+    finite = low <= 1 and high < np.inf
+    if finite and isinstance(mechanism, Suppression) and mechanism.below in (None, high + 1):
+        return Suppression(int(high) + 1, mechanism.shows_zero)
+    return interval_mechanism(low, high)
 
 
 def by_row(
