@@ -445,8 +445,9 @@ def test_masked_cells_and_those_of_other_mechanisms_bound_nothing():
 def test_a_bound_that_few_shown_counts_give_is_doubted():
     with pytest.warns(
         UserWarning, match="the number of shown counts from 12 to 23 is only 1: the bound .* may be below 12"
-    ):
+    ) as warned:
         found = cv.Reports(UNSTATED[:1], m.Suppression(None))
+    assert warned[0].filename == __file__
     assert found.noise.mechanisms == (m.Suppression(12),)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

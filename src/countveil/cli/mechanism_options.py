@@ -83,7 +83,7 @@ class MechanismOptions(NamedTuple):
     below: Annotated[
         Number,
         parameter(
-            "Suppression: positive counts below this number are hidden [default: the least that is shown]."
+            "Suppression: positive counts below this number are hidden [default in a table: the least shown]."
         ),
     ] = None
     lower: Annotated[Number, parameter("Interval: the smallest count that is hidden.")] = None

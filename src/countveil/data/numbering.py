@@ -87,7 +87,7 @@ def bounded(mechanism: Any, shown: np.ndarray, hides: bool) -> Suppression:
         warnings.warn(
             f"below was not stated, and the number of shown counts from {least} to {2 * least - 1} is only {near}: the "
             f"bound of hidden counts may be below {least}; state it if it is known",
-            stacklevel=4,
+            stacklevel=5,
         )
     return Suppression(least, mechanism.shows_zero)
 
