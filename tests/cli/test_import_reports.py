@@ -74,7 +74,7 @@ def test_a_bound_that_is_not_stated_is_found_and_printed(here):
         "import", "wide.csv", "-o", "r.npz", "--mechanism", "suppression", "--absent", "Suppressed", *SOURCE
     ).stdout
     least = COUNTS[COUNTS >= 10].min()
-    assert f"they are below {least}, the least positive count that is shown" in said
+    assert f"they are below {least}, the smallest positive count that is shown" in said
     assert cv.Release.load("r.npz").mechanism == m.Suppression(int(least))
     assert "No bound" not in run("import", "wide.csv", "-o", "s.npz", *HIDDEN).stdout
     for table in ("a,b,c\n<10,<5,<7\n<3,<7,<5\n", "a,b,c\n<10,12,0\n14,<10,31\n"):  # the ranges are stated

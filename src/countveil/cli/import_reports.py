@@ -257,8 +257,8 @@ def import_table(
     ranges_alone = read is not None and read.has_intervals and not (read.tally()[HIDDEN] or no_row)
     if by_options.mechanism == "suppression" and by_options.below is None and not ranges_alone:
         say(
-            f"No bound of hidden counts was stated (--below): they are below {bound_of(release)}, the least positive "
-            "count that is shown, if all cells have the same bound."
+            f"No bound of hidden counts was stated (--below): they are below {bound_of(release)}, the smallest "
+            "positive count that is shown, if all cells have the same bound."
         )
     say(release.describe())
     matrix.say_orientation(table, release.shape)
