@@ -144,4 +144,4 @@ def test_from_covariates_in_a_study_to_a_contrast(here):
     made.save("bare.npz")
     bare = ["bare.npz" if part == "r.npz" else part for part in fit]
     said = fails(*bare, "--prevalence", "~ party", "--force")
-    assert "prevalence must come with --covariates where the release carries none" in said
+    assert "--prevalence must come with --covariates, a table, if the release has no covariates" in said

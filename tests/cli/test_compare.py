@@ -60,13 +60,16 @@ def test_communities_and_components_have_the_options_of_fits(tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "one of --topics, --communities and --components must say what to compare, got 0"),
-        (["--topics", "2", "--communities", "3"], "must say what to compare, got 2"),
+        (
+            [],
+            "exactly one of --topics, --communities and --components must be given, such as --topics 5,10,20, got 0",
+        ),
+        (["--topics", "2", "--communities", "3"], "--topics 5,10,20, got 2"),
         (["--topics", "2,many"], "topics must be whole numbers separated by commas, got '2,many'"),
         (["--topics", "2,2"], "models must differ from each other"),
         (["--topics", "2,3", "--out", "t.txt"], "output must end in .csv, got t.txt"),
         (["--topics", "2,3", "--plot", "t.txt"], "plot must end in one of .png, .svg, .pdf, got t.txt"),
-        (["--topics", "2,3", "--resume"], "resume needs the checkpoint"),
+        (["--topics", "2,3", "--resume"], "must come with checkpoint (--checkpoint)"),
         (["--topics", "2,3", "--checkpoint", "c.npz"], "checkpoint must come with a seed"),
     ],
 )

@@ -117,7 +117,7 @@ def test_checkpoints_are_handed_on(here, monkeypatch):
         fails(*command, "--checkpoint-minutes", "0.5", "--resume")
         Path("c.npz").unlink()
     assert seen == {"checkpoint": Path("c.npz"), "checkpoint_minutes": 0.5, "resume": True}
-    assert "resume needs the checkpoint" in fails("fit", "topics", "r.npz", "-o", "f.nc", "--resume")
+    assert "--resume must come with --checkpoint" in fails("fit", "topics", "r.npz", "-o", "f.nc", "--resume")
     assert "checkpoint goes with one of" in fails(*command, "--method", "em")
     (here / "c.npz").write_text("precious")
     assert "c.npz" in fails(*command, *SHORT)
@@ -342,7 +342,7 @@ def test_topics_by_covariates(here, monkeypatch):
     assert len(json.loads(run("show", "f.nc", "--json").stdout)["contrasts"]) == len(fit.effects.contrasts())
     monkeypatch.setattr(Effects, "contrasts", lambda _: pytest.fail("nobody asked for contrasts"))
     run("show", "f.nc")
-    assert "prevalence and covariates must come together" in fails(*given, "--covariates", "people.csv")
+    assert "--covariates must come with --prevalence" in fails(*given, "--covariates", "people.csv")
     people.drop(index="d3").to_csv("people.csv")
     said = fails(*given, "--force", "--prevalence", "~ party", "--covariates", "people.csv")
     assert "none for 'd3'" in said

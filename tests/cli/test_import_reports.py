@@ -74,7 +74,7 @@ def test_a_bound_that_is_not_stated_is_found_and_printed(here):
         "import", "wide.csv", "-o", "r.npz", "--mechanism", "suppression", "--absent", "Suppressed", *SOURCE
     ).stdout
     least = COUNTS[COUNTS >= 10].min()
-    assert f"they are below {least}, the least positive count that is shown" in said
+    assert f"they are below {least}, the smallest positive count that is shown" in said
     assert cv.Release.load("r.npz").mechanism == m.Suppression(int(least))
     assert "No bound" not in run("import", "wide.csv", "-o", "s.npz", *HIDDEN).stdout
     for table in ("a,b,c\n<10,<5,<7\n<3,<7,<5\n", "a,b,c\n<10,12,0\n14,<10,31\n"):  # the ranges are stated
@@ -189,7 +189,7 @@ def test_other_commands_point_here(here):
 def test_impossible_reports_in_a_release_are_refused_by_name(here):
     cv.Release(np.array([[4, 12]]), m.Suppression(10), False, source="s").save("r.npz")
     said = fails("fit", "topics", "r.npz", "-o", "f.nc", *SHORT)
-    assert "r.npz must hold reports that its mechanism can have made" in said
+    assert "r.npz must hold reports that its mechanism can produce" in said
 
 
 def with_margins(folder):
@@ -222,7 +222,7 @@ def test_a_table_with_totals_is_imported_fitted_compared_shown_and_reported(here
     run("report", "f.nc", "-o", "f.html", "--release", "r.npz")
     assert "12, all met" in (here / "f.html").read_text()
     said = run("compare", "r.npz", "--topics", "1,2", "--folds", "2", *SHORT[2:]).stdout
-    assert "Compared without its totals" in said
+    assert "Compared without the totals of the release" in said
 
 
 def test_totals_of_a_long_table_are_in_a_file_of_their_own(here):
@@ -242,7 +242,7 @@ def test_totals_of_a_long_table_are_in_a_file_of_their_own(here):
             ("--totals-of", "all"),
             "--totals-of must be rows, columns, both, table, or a file of groups, got 'all'",
         ),
-        (("--totals", "rows.csv", "--total-row", "Total"), "totals are in one place"),
+        (("--totals", "rows.csv", "--total-row", "Total"), "take totals from one place"),
         (("--totals", "ages.csv", "--totals-of", "rows"), "must name the table's 'rows', got 'a'"),
         (("--long", "county,age", "--value", "deaths", "--total-row", "Total"), "--long must come without"),
     ],

@@ -86,7 +86,7 @@ def test_what_cannot_be_joined_is_refused_in_one_line_and_nothing_is_written(her
     (here / "folder").mkdir()
     for paths, rule in (
         (["spring.npz"], "releases must be two or more to be joined, got 1"),
-        (["spring.npz", "spring.npz"], "must each have noise of their own, got the same reports"),
+        (["spring.npz", "spring.npz"], "must have independent noise, got the same reports"),
         (["spring.npz", "none.npz"], "no release at none.npz"),
         (["spring.npz", "counts.csv"], "counts.csv must be a release, got a table"),
         (["spring.npz", "folder"], "folder must be a file of a release, got a folder"),

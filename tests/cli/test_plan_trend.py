@@ -11,7 +11,7 @@ def test_a_line_for_each_level_and_what_is_enough():
     assert (
         "rho:0.125: with 400 people in 3 waves the change from 2 to 2.4 is seen with probability 73%." in said
     )
-    assert "Seen: the 90% interval of the change in the total excludes zero" in said
+    assert "Seen: the 90% interval for the change in the total excludes zero" in said
     said = run(
         *ASK, "--waves", "2", "--per-wave", "--counts", "5", "--interval", "0.95", "--power", "0.9"
     ).stdout

@@ -61,7 +61,7 @@ def test_what_is_no_release_is_refused(here):
 
 def test_imported_reports_that_cannot_be_are_refused_with_the_file(here):
     values = np.array([[3, 1], [6, 0]])
-    with pytest.raises(ValueError, match=r"one.npz must hold reports that its mechanism can have made"):
+    with pytest.raises(ValueError, match=r"one.npz must hold reports that its mechanism can produce"):
         releases.check_imported(
             here / "one.npz", cv.Release(values, cv.mechanisms.Rounding(3), False, source="Others")
         )

@@ -55,7 +55,7 @@ def test_the_naive_way_is_shown_beside_it_if_asked(here):
     run("report", "fit.nc", "-o", "fit.html", "--release", "survey.npz", "--naive")
     assert "What if the noise were ignored?" in (here / "fit.html").read_text(encoding="utf-8")
     said = fails("report", "fit.nc", "-o", "other.html", "--naive")
-    assert "naive needs the release that was fitted, got no --release" in said
+    assert "--naive must come with --release, the release that was fitted, got none" in said
 
 
 def test_a_release_with_labels_in_another_order_is_refused(here):

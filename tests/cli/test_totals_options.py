@@ -153,7 +153,7 @@ def test_both_margins_of_a_wide_table_are_kept(here):
         ),
         (
             ("--total-row", "county 1", "--totals-of", "states.csv"),
-            "--totals-of must be rows, columns or both beside --total-row and --total-column, got 'states.csv'",
+            "--totals-of must be rows, columns or both with --total-row and --total-column, got 'states.csv'",
         ),
         (("--totals", "by_age.csv", "--totals-of", "named.csv"), "something else than 'totals'"),
     ],
@@ -182,10 +182,10 @@ def test_a_sparse_matrix_has_no_row_that_is_called_as_the_totals(here):
 @pytest.mark.parametrize(
     ("groups", "rule"),
     [
-        (("states.csv", "states.csv"), "of one table each, got two that call them 'state'"),
+        (("states.csv", "states.csv"), "different names in different tables, got 'state' in two"),
         (
             ("states.csv", "named.csv"),
-            "called as a column of totals that says which total a row has, got 'totals'",
+            "have the name of a column in a table of totals, got 'totals'",
         ),
     ],
 )

@@ -81,8 +81,8 @@ def test_csv_keeps_large_counts_exact(csv_file):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "header row and a row of counts or more, got 0 rows"),
-        ("a,b\n", "header row and a row of counts or more, got 1 rows"),
+        ("", "header row and at least one row of counts, got 0 rows"),
+        ("a,b\n", "header row and at least one row of counts, got 1 rows"),
         ("a,b\n1,2\n3\n", "2 cells in every row, got 1 in row 2"),
         ("a,b\n1,\n", "got an empty cell in row 1, column 'b'"),
         ("a,b\n1,1.5\n", "got a value that is not whole in row 1, column 'b'"),
@@ -182,7 +182,7 @@ def test_csv_without_a_header(csv_file):
     assert (table.values.tolist(), table.row_labels, table.column_labels) == ([[6], [8]], ["x", "y"], None)
     with pytest.raises(ValueError, match="got something that is not a number in row 1, column 2"):
         read_counts(csv_file("5,secret\n7,8\n"), header=False)
-    with pytest.raises(ValueError, match="a row of counts or more, got 0 rows"):
+    with pytest.raises(ValueError, match="at least one row of counts, got 0 rows"):
         read_counts(csv_file(""), header=False)
     with pytest.raises(ValueError, match="row labels must be named by a header cell"):
         read_counts(csv_file("5,6\n"), header=False, row_labels="a")

@@ -108,7 +108,7 @@ def test_a_file_stands_for_its_releases_among_others(tmp_path):
     found, wanted = cv.join([tmp_path / "both.npz", releases[2]]), cv.join(releases)
     np.testing.assert_array_equal(found.reports, wanted.reports)
     assert found.levels == wanted.levels
-    with pytest.raises(ValueError, match="the same reports in number 1 and 3"):
+    with pytest.raises(ValueError, match="the same reports in releases 1 and 3"):
         cv.join([tmp_path / "both.npz", releases[0]])
 
 

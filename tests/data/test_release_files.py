@@ -215,7 +215,7 @@ def test_files_that_change_in_between_are_refused(tmp_path):
         whole,  # the same rows, words and levels, and reports that are no larger
     ):
         other.save(path)
-        rule = r"paths must stay as they were, got .*part-000002\.npz with other content"
+        rule = r"paths must not change during a fit, got .*part-000002\.npz with new content"
         with pytest.raises(ValueError, match=rule):
             files.unpacked()
         with pytest.raises(ValueError, match=rule):

@@ -376,8 +376,8 @@ def test_masked_cells_and_tensors():
         ([[0.5, 5]], [[3, 6]], "lower must be whole and not negative, got 0.5"),
         ([[1, 5]], [[3, 6.5]], "upper must be whole, or np.inf, got 6.5"),
         ([[1, 5]], [[np.nan, 6]], "upper must be whole, or np.inf, got nan"),
-        ([[1, 5]], [[3], [6]], r"lower and upper must have one shape, .*, got \(1, 2\) and \(2, 1\)"),
-        (1, 5, r"lower and upper must have one shape, .*, got \(\) and \(\)"),
+        ([[1, 5]], [[3], [6]], r"lower and upper must have the same shape, .*, got \(1, 2\) and \(2, 1\)"),
+        (1, 5, r"lower and upper must have the same shape, .*, got \(\) and \(\)"),
         (np.ma.array([[1, 5]], mask=[[True, False]]), [[3, 6]], "lower must not hold masked entries"),
     ],
 )

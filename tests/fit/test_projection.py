@@ -73,7 +73,7 @@ def test_new_rows_are_in_counts_where_those_come_in_bursts(dispersion):
 def test_a_prior_that_does_not_say_what_new_rows_are_is_refused(prior):
     data = cv.ExactCounts(np.random.default_rng(1).poisson(2.0, (6, 5)))
     fit = topics(prior).fit(data)
-    message = "a prior that new rows have too, got one of kind 'log-normal' for 'theta'"
+    message = "a prior that applies to new rows, got one of kind 'log-normal' for 'theta'"
     with pytest.raises(ValueError, match=message):
         fit.transform(data)
 
@@ -83,7 +83,7 @@ def test_priors_that_vary_by_row_are_refused():
     each = np.linspace(0.5, 2.0, 6)[:, None]
     with pytest.raises(ValueError, match="shape must be one number for new rows, got 6 of them"):
         topics(GammaPrior(each, 1.0, True)).fit(data).transform(data)
-    with pytest.raises(ValueError, match="a prior that new rows have too"):
+    with pytest.raises(ValueError, match="a prior that applies to new rows"):
         topics(GammaPrior(1.0, each, False)).fit(data).transform(data)
 
 

@@ -71,7 +71,7 @@ def test_a_pair_of_actors_is_one_cell_above_the_diagonal():
 def test_fewer_cells_than_folds_are_refused():
     mask = np.ones((3, 3), dtype=bool)
     mask[0, :2] = False
-    with pytest.raises(ValueError, match="folds must be at most the number of cells that are seen, 2, got 3"):
+    with pytest.raises(ValueError, match="folds must be at most the number of observed cells, 2, got 3"):
         folds_of([cv.PrivatizedCounts(reports((3, 3)), 0.5, mask)], 3, np.random.default_rng(1))
 
 

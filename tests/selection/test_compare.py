@@ -298,7 +298,10 @@ def test_the_number_of_topics_that_was_planted_is_found():
         ({"tune": -1}, "tune must be a whole number of at least 0, got -1"),
         ({"threads": 0}, "threads must be a whole number of at least 1, got 0"),
         ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
-        ({"resume": True}, "resume needs the checkpoint to continue from, got none"),
+        (
+            {"resume": True},
+            r"resume \(--resume\) must come with checkpoint \(--checkpoint\), the file to continue from, got none",
+        ),
         ({"checkpoint": "kept.npz"}, "checkpoint must come with a seed"),
     ],
 )

@@ -20,7 +20,7 @@ def comparison(scores, failures=(), names=("5", "10", "20", "50")):
 
 @pytest.fixture
 def found():
-    """20 is best, 10 is level with it, 5 and 50 are worse."""
+    """20 is best, 10 is tied with it, 5 and 50 are worse."""
     rng = np.random.default_rng(2)
     base = rng.normal(-1.0, 0.5, 60)
     rows = rng.normal(0.0, 0.3, 10)[ROWS]
@@ -69,7 +69,7 @@ def test_the_verdict_names_the_best_the_level_and_how_much_worse_the_others_are(
     table = found.table.set_index("model")
     by = [-table.loc[name, "difference"] / table.loc[name, "standard_error"] for name in ("5", "50")]
     assert found.verdict == (
-        "20 predicts held-out reports best. 10 is level with it. "
+        "20 predicts held-out reports best. 10 is tied with it. "
         f"5 is worse by {by[0]:.1f} standard errors. 50 is worse by {by[1]:.1f} standard errors."
     )
     assert repr(found) == f"{found.table.round(3).to_string(index=False)}\n{found.verdict}"

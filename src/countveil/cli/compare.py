@@ -59,7 +59,8 @@ class Models(NamedTuple):
         asked = [name for name, text in given.items() if text is not None]
         if len(asked) != 1:
             raise ValueError(
-                f"one of --topics, --communities and --components must say what to compare, got {len(asked)}"
+                "exactly one of --topics, --communities and --components must be given, such as --topics 5,10,20, got "
+                f"{len(asked)}"
             )
         numbers = whole_numbers(asked[0], given[asked[0]])
         common: dict[str, Any] = {
@@ -112,7 +113,7 @@ def compare_models(
     output: Annotated[
         Path | None, typer.Option("--output", "--out", "-o", help="The table to write (.csv).")
     ] = None,
-    plot: Annotated[Path | None, typer.Option(help="The picture to write (.png, .svg or .pdf).")] = None,
+    plot: Annotated[Path | None, typer.Option(help="The figure to write (.png, .svg or .pdf).")] = None,
     force: Force = False,
 ) -> Result:
     """Compare numbers of topics, communities or components by how well they predict held-out reports.
@@ -155,7 +156,7 @@ def without_totals(data: Any) -> Any:
 
     if not isinstance(data, Release) or data.extras.totals is None:
         return data
-    say("Compared without its totals, which would tell of the cells that are left out.")
+    say("Compared without the totals of the release, which would reveal held-out cells.")
     return Reports.from_release(data, totals=False)
 
 

@@ -261,7 +261,7 @@ def ready(release: Path, output: Path, saving: Saving) -> "Data":
         raise ValueError(f"output must end in .nc (netCDF), got {output.name}")
     check_free(output, saving.force, release, saving.checkpoint)
     if saving.resume and saving.checkpoint is None:
-        raise ValueError("resume needs the checkpoint to continue from, got no --checkpoint")
+        raise ValueError("--resume must come with --checkpoint, the file to continue from, got none")
     if saving.checkpoint is not None:
         check_free(saving.checkpoint, True, release)  # fit decides whether it may exist
         tell_of_start(saving.checkpoint, saving.resume)
@@ -302,7 +302,7 @@ def finish(model: "FactorizationEstimator", output: Path, members: int) -> Resul
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         if model.interrupted_:
-            say("Interrupted: the fit holds the draws made until then.")
+            say("The fit was interrupted: it has only the draws made until then.")
         say(model.diagnostics().verdict)
         model.save(output)
     say(f"Wrote {output}: seed {model.seed_}, {model.fit_seconds_:.1f} s.")

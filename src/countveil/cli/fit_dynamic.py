@@ -88,7 +88,7 @@ def fit_dynamic(
 
     Steps labelled by dates are put in order. Steps missing from a regular series are masked, and their labels printed.
     Prints each component's share of all expected counts, its largest entries and how much of it persists from one step
-    to the next, with 90% intervals, and whether the results are safe to report. `countveil forecast` continues the fit.
+    to the next, with 90% intervals, and whether the results are safe to report. `countveil forecast` extends it.
     Only methods gibbs and augmented-gibbs can fit this model. Ctrl-C, `--checkpoint` and `--resume` work as in
     `countveil fit topics`.
 

@@ -40,7 +40,9 @@ class Rows(NamedTuple):
     def read(self) -> "pd.DataFrame | None":
         """The table, if there is one; raises ValueError, which names the file."""
         if self.prevalence is None and self.covariates is not None:
-            raise ValueError("prevalence and covariates must come together, got covariates alone")
+            raise ValueError(
+                "--covariates must come with --prevalence, a formula such as '~ party', got no formula"
+            )
         if self.covariates is None:
             return None
         return table_by_label(self.covariates)
@@ -54,7 +56,7 @@ class Rows(NamedTuple):
         carried = in_rows_of(data)
         if carried is None:
             raise ValueError(
-                "prevalence must come with --covariates where the release carries none, got prevalence alone"
+                "--prevalence must come with --covariates, a table, if the release has no covariates, got none"
             )
         return carried
 

@@ -33,9 +33,9 @@ def forecast(
         int | None,
         typer.Option(
             min=2,
-            help="Forecast each of the last steps, this many, from the steps before it, and compare with simple "
+            help="Check this many of the last steps: forecast each from the steps before it, and compare with simple "
             "forecasts: the last value, the same step of the last season and the mean of the last three. Fits the "
-            "model that many times; needs --release.",
+            "model once per step; needs --release.",
         ),
     ] = None,
     release: Annotated[Path | None, typer.Option(help="The release that was fitted, for --check.")] = None,

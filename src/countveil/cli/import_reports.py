@@ -130,7 +130,8 @@ def import_table(
     """Make a release from a table that somebody else protected.
 
     State what was done to the counts, as the publisher documents it. Reports that the mechanism cannot produce are
-    refused; nothing else can be checked. The release records that whoever imported it vouches for the mechanism.
+    refused; the verdict of a fit states whether the others are consistent with it. The release records that whoever
+    imported it vouches for the mechanism.
 
     Example: `countveil import deaths.csv -o deaths.npz --mechanism suppression --below 10 --absent Suppressed
     --source "CDC WONDER, 1999-2020"`
@@ -165,11 +166,13 @@ def import_table(
         }
     )
     if background is not None and long is None and not edges.network:
-        raise ValueError("--background must come with --long: cells of a wide table all have a place")
+        raise ValueError("--background must come with --long: in a wide table no cell is left out")
     if status is not None and long is None:
-        raise ValueError("--status must come with --long: it is of one cell in each row")
+        raise ValueError(
+            "--status must come with --long: it names a column of a table with a row for each cell"
+        )
     if no_header and file.header_rows:
-        raise ValueError("--no-header must come without --header-rows, which says how many rows have names")
+        raise ValueError("--no-header must come without --header-rows, which states how many rows have names")
     left_out = read_background(background)
     stated_totals.check(long is not None)
     from countveil.cli.mechanism_options import MechanismTable
@@ -254,8 +257,8 @@ def import_table(
     ranges_alone = read is not None and read.has_intervals and not (read.tally()[HIDDEN] or no_row)
     if by_options.mechanism == "suppression" and by_options.below is None and not ranges_alone:
         say(
-            f"No bound of hidden counts was stated (--below): they are below {bound_of(release)}, the least positive "
-            "count that is shown, if all cells have the same bound."
+            f"No bound of hidden counts was stated (--below): they are below {bound_of(release)}, the smallest "
+            "positive count that is shown, if all cells have the same bound."
         )
     say(release.describe())
     matrix.say_orientation(table, release.shape)

@@ -83,7 +83,8 @@ class MechanismOptions(NamedTuple):
     below: Annotated[
         Number,
         parameter(
-            "Suppression: positive counts below this number are hidden [default in a table: the least shown]."
+            "Suppression: positive counts below this number are hidden [default in a table: the "
+            "smallest positive count shown]."
         ),
     ] = None
     lower: Annotated[Number, parameter("Interval: the smallest count that is hidden.")] = None

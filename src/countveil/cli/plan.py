@@ -52,14 +52,16 @@ def plan_study(
     rows: Annotated[
         list[int] | None,
         typer.Option(
-            help="A number of participants to try [default: half the pilot, all of it, twice the pilot]. Repeatable."
+            help="A number of participants to try [default: 100, 300 and 1000; with a pilot, half, all and twice its "
+            "rows, or with --truth pilot a quarter, half and all]. Repeatable."
         ),
     ] = None,
     target: Annotated[
         list[str] | None,
         typer.Option(
             metavar="MEASURE:VALUE",
-            help="Find the number of participants needed, such as topic_error:0.3. Repeatable.",
+            help="Find the number of participants at which a measure reaches a value, such as topic_error:0.3. "
+            "Repeatable.",
         ),
     ] = None,
     truth: Annotated[
@@ -95,7 +97,7 @@ def plan_study(
     """Simulate how much noise a study can bear and how many participants it needs.
 
     Simulates the true counts of participants, adds noise, fits, and compares with the truth: error of the rates,
-    recovery of the topics, width of the intervals, and where the naive analysis would mislead. Without a pilot, true
+    recovery of the topics, width of the intervals, and whether a naive analysis would mislead. Without a pilot, true
     counts come from the prior of the model, in which word frequencies are more even than in real text: use a pilot if
     you can. Nothing is released, but the pilot is fitted without noise, so it must be public or your own. `--mechanism`
     simulates any mechanism that `countveil import` knows, alone or alongside levels.

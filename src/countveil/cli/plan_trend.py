@@ -89,9 +89,9 @@ def plan_trend(
     for plan in plans:
         say(str(plan))
     say(
-        f"Seen: the {interval:.0%} interval of the change in the total excludes zero, on the side of the change.\n"
-        "This is of totals alone: a model that shares strength between things may need fewer people, and draws small "
-        "changes towards none."
+        f"Seen: the {interval:.0%} interval for the change in the total excludes zero and has the sign of the change.\n"
+        "This uses only totals: a model that borrows strength across items may need fewer people, but shrinks small "
+        "changes towards zero."
     )
     return {"plan": table_of(plans), "interval": interval, "power": power}
 

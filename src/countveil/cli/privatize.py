@@ -243,7 +243,7 @@ def check_format(counts: Path) -> None:
         start = file.read(8)
     if key := format_of(start):
         raise ValueError(
-            f"{counts} must hold a matrix of counts, got a file that is no plain text. {BOTH[key]}"
+            f"{counts} must hold a matrix of counts, got a file that is not plain text. {BOTH[key]}"
         )
 
 
@@ -253,7 +253,7 @@ def describe(release: Release, level: Level | None, labels: Labels) -> None:
     ``release`` may be one file of several, ``labels`` are those of all.
     """
     if level is None:
-        say("warning: random rounding is not differential privacy; no level is kept", err=True)
+        say("warning: random rounding is not differential privacy and promises no privacy level", err=True)
         say(release.known_mechanisms[0].describe())
     elif hidden := level.hides():
         smaller = "epsilon/N" if isinstance(level, PrivacyLevel) else "rho"

@@ -94,7 +94,7 @@ def check_imported(path: Path, release: Release) -> None:
     try:
         check_again(release)
     except ValueError as error:
-        raise ValueError(f"{path} must hold reports that its mechanism can have made: {error}") from error
+        raise ValueError(f"{path} must hold reports that its mechanism can produce: {error}") from error
 
 
 def in_words(data: "Reports") -> str:

@@ -28,7 +28,8 @@ def report(
         bool,
         typer.Option(
             "--naive",
-            help="Compare with a fit that treats the reports as true counts. Takes as long again; needs --release.",
+            help="Compare with a fit that treats the reports as true counts. Takes as long as the fit did; needs "
+            "--release.",
         ),
     ] = False,
     forecast: Annotated[
@@ -48,7 +49,7 @@ def report(
     if release is not None and not release.is_file():
         raise FileNotFoundError(f"no release at {release}")
     if naive and release is None:
-        raise ValueError("naive needs the release that was fitted, got no --release")
+        raise ValueError("--naive must come with --release, the release that was fitted, got none")
     from countveil.common import fit_files
 
     fit_files.check(fit)  # before the models are imported

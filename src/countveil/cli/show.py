@@ -44,7 +44,9 @@ def show(
 
     if word is not None or documents:
         if not isinstance(found, TopicModel):
-            raise ValueError(f"word and documents need a fit of topics, got a fit of {type(found).__name__}")
+            raise ValueError(
+                f"--word and --documents must come with a fit of topics, got a fit of {type(found).__name__}"
+            )
         if word is not None:
             print_word(found, word)
             return {"word": found.documents.find_word(word)}

@@ -126,7 +126,7 @@ class StatedTotals(NamedTuple):
             )
         if files and inside:
             raise ValueError(
-                "--totals must come without --total-row and --total-column: totals are in one place"
+                "--totals must come without --total-row and --total-column: take totals from one place"
             )
         if files and not is_long and not what:
             raise ValueError(
@@ -136,8 +136,8 @@ class StatedTotals(NamedTuple):
             raise ValueError(f"--totals-in-table must be {', '.join(IN_TABLE)}, got {self.in_table!r:.40}")
         if self.in_table == "use" and (inside or files):
             raise ValueError(
-                "--totals-in-table use must come without --totals, --total-row and --total-column: totals are in one "
-                "place"
+                "--totals-in-table use must come without --totals, --total-row and --total-column: take totals from "
+                "one place"
             )
         if (what or self.mechanisms) and not files and not inside and self.in_table != "use":
             option = "--totals-of" if what else "--totals-mechanism"

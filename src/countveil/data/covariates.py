@@ -278,7 +278,7 @@ def names_in(formula: str) -> list[str]:
             if isinstance(node, ast.BinOp | ast.UnaryOp):
                 check_arithmetic(node)
     if not names:
-        raise ValueError(f"prevalence must name a covariate, got {formula!r}")
+        raise ValueError(f"prevalence must name a covariate, such as '~ party', got {formula!r}")
     return list(names)
 
 

@@ -211,7 +211,8 @@ def refuse_both_ways(edges: Edges, weights: np.ndarray) -> None:
     turned = sorted(zip(edges.receivers, edges.senders, weights.tolist(), strict=True))
     if listed == turned and any(sender != receiver for sender, receiver, _ in listed):
         raise ValueError(
-            f"{edges.path} must list each undirected pair once, got all in both directions: leave out one of them"
+            f"{edges.path} must list each undirected pair once, got all in both directions: leave out one row of each "
+            "pair"
         )
 
 

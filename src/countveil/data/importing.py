@@ -309,11 +309,9 @@ def check_named(names: Sequence[str], tables: Sequence[Any], value: str) -> None
     used = {str(column) for table in tables for column in getattr(table, "columns", ())} - {value}
     for place, name in enumerate(names):
         if name in names[:place]:
-            raise ValueError(f"groups must be of one table each, got two that call them {name!r:.60}")
+            raise ValueError(f"groups must have different names in different tables, got {name!r:.60} in two")
         if name not in used:
-            raise ValueError(
-                f"groups must be called as a column of totals that says which total a row has, got {name!r:.60}"
-            )
+            raise ValueError(f"groups must have the name of a column in a table of totals, got {name!r:.60}")
 
 
 def checked_rows(mask: Any, n_rows: int) -> np.ndarray:

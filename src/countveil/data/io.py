@@ -309,7 +309,7 @@ def _csv_rows(path: Path, header: bool) -> list[list[str]]:
     except csv.Error as error:
         raise ValueError(f"{path} must be comma-separated text, got {error}") from error
     if len(rows) < 1 + header:
-        wanted = "a header row and a row of counts or more" if header else "a row of counts or more"
+        wanted = "a header row and at least one row of counts" if header else "at least one row of counts"
         raise ValueError(f"{path} must hold {wanted}, got {len(rows)} rows")
     for number, row in enumerate(rows[header:], start=1):
         if len(row) != len(rows[0]):

@@ -27,7 +27,7 @@ from countveil.privacy.names import clash, identity, spelt_alike
 
 Given = Release | str | os.PathLike[str]
 
-SAME = "releases must each have noise of their own, got the same reports {}in number {} and {}"
+SAME = "releases must have independent noise, got the same reports {}in releases {} and {}: leave one of them out"
 MOST_CELLS = (
     20_000_000  # of the result, where releases are sparse: it holds all of them, in about 100 bytes each
 )
@@ -138,7 +138,8 @@ def check_alike(releases: Sequence[Release]) -> int:
             )
         if each.directed is not first.directed:
             raise ValueError(
-                "releases must all be networks of one kind, or all be no networks, got different kinds"
+                "releases must all be directed networks, all be undirected networks, or all be no networks, got a "
+                "mixture"
             )
     return len(first.shape)
 

@@ -329,8 +329,8 @@ def refuse_same_noise(published: Published) -> None:
                         log_chance -= LOG_TEN  # with a digit after the point
                     if bdtrc(found - 1, n, np.exp(log_chance)) < SAME_NOISE:
                         raise ValueError(
-                            f"reports of a count must have noise of their own, got the same in number {i + 1} and "
-                            f"{j + 1} in {found:,} of {n:,} positive cells: it counts once, so leave one out"
+                            f"reports of a count must have independent noise, got the same noise in reports {i + 1} "
+                            f"and {j + 1} in {found:,} of {n:,} positive cells: leave one of them out"
                         )
 
 

@@ -70,7 +70,7 @@ class ReleaseFiles:
                 )
             if release.extras.waves is not None:
                 raise ValueError(
-                    f"paths must hold studies without waves, got one in waves in {path}: read it alone"
+                    f"paths must hold studies without waves, got one in waves: read it by cv.by_wave({str(path)!r})"
                 )
             if release.directed is False:
                 raise ValueError(f"paths must hold documents and words, got an undirected network in {path}")
@@ -150,7 +150,9 @@ class ReleaseFiles:
         """File i, refused if its seal is not the one that it had when it was first read."""
         release = Release.load(self.paths[i])
         if seal_at_end(self.paths[i]) != self._seals[i]:
-            raise ValueError(f"paths must stay as they were, got {self.paths[i]} with other content")
+            raise ValueError(
+                f"paths must not change during a fit, got {self.paths[i]} with new content: make ReleaseFiles again"
+            )
         return release
 
     def _scratch_file(self) -> Any:

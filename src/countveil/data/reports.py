@@ -397,7 +397,8 @@ def ranges(lower: Any, upper: Any, mask: Any = None) -> tuple[Any, np.ndarray]:
     shapes = {each.shape for each in (low, high) if each.ndim}
     if len(shapes) != 1:
         raise ValueError(
-            f"lower and upper must have one shape, or be one number for all cells, got {low.shape} and {high.shape}"
+            f"lower and upper must have the same shape, unless one of them is a single number, got {low.shape} and "
+            f"{high.shape}"
         )
     shape = shapes.pop()
     hidden = check_mask(in_order("mask", mask, axes), shape)

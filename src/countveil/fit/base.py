@@ -426,7 +426,7 @@ class FactorizationEstimator(Options, BaseEstimator):
             mechanism = check_against_fit(self, data, mechanism, diagnosed)
         tree.attrs |= kept_mechanism(mechanism)
         if found.interrupted:
-            warnings.warn("fit was interrupted; it holds what was found until then", stacklevel=3)
+            warnings.warn("fit was interrupted; it has only what was computed until then", stacklevel=3)
         self._warn_if_unsound(mechanism, diagnosed)
 
     def _settings(self, saving: Checkpoint | None, given: Given, start: Any = None) -> Settings:

@@ -157,7 +157,7 @@ class Effects:
             raise TypeError(f"frame must be a DataFrame of covariates, got {type(frame).__name__}")
         if frame is not None and not len(frame):
             raise ValueError(
-                "frame must have a row for each share that is asked for, got 0 rows: frame=None averages"
+                "frame must have at least one row, got 0 rows: frame=None gives the average over all documents"
             )
         frame = pd.DataFrame(index=["all"]) if frame is None else frame
         each = [self._shares_at(covariates, dict(row)) for _, row in frame.iterrows()]

@@ -99,18 +99,18 @@ class Options:
     draws: Annotated[int | None, Option(Whole(1),
         f"draws kept from each chain, or from the approximation. None is {SAMPLED} from each of the chains, and "
         f'{APPROXIMATED} from an approximation ("em" has one).')] = None
-    tune: Annotated[int, Option(Whole(0), "first sweeps of each chain, which are thrown away (samplers).")] = 200
+    tune: Annotated[int, Option(Whole(0), "tuning sweeps of each chain, which are discarded (samplers).")] = 200
     chains: Annotated[int | str, Option(WholeOrAuto(),
         'chains, each from its own start (samplers), or "auto": '
         f"{ROUNDS[0]}, and {ROUNDS[1] - ROUNDS[0]} more at a time until averages over them are steady, up to "
-        f"{ROUNDS[-1]}. Many short ones show more of the modes than few long ones.")] = "auto"
+        f"{ROUNDS[-1]}. Many short chains find more modes than a few long ones.")] = "auto"
     start: Annotated[str | Mapping[str, Any] | Any, Option(Beginning(),
-        'where fits begin: "spectral" (communities of actors), "least-squares", "em" (ten iterations on from "auto"), '
+        'starting point: "spectral" (communities of actors), "least-squares", "em" (ten iterations from "auto"), '
         '"auto" (the first for models of communities, the second for others), an earlier fit, also one of fewer '
         "components, or a mapping from names of the posterior's factors to arrays.")] = "auto"
     likelihood: Annotated[str | None, Option(OneOf((None, "poisson", "negative-binomial")),
-        'how counts spread around their rates: "poisson", or "negative-binomial" for counts that come in bursts, as '
-        "words and messages do; factors are then about bursts, and ``rate`` about counts. None is the "
+        'distribution of counts given their rates: "poisson", or "negative-binomial" for overdispersed counts, such '
+        "as words and messages; factors then refer to bursts, and ``rate`` to counts. None is the "
         'latter with method "gibbs" or a ``dispersion``, else "poisson", as for ``PoissonFactorization``.')] = None
     dispersion: Annotated[str | float | None, Option(None,
         'which cells share a dispersion p in "negative-binomial": "global" (all of them), those of a "column" or of a '
@@ -124,7 +124,8 @@ class Options:
         "gamma rate of the factors; None learns one per component, and is right when the size of the counts is not "
         "known beforehand (mathematics, section 11).")] = None
     alpha: Annotated[float | None, Option(Level(),
-        "noise level of data that come as a plain array; None asks for data that carry their own.")] = None
+        "alpha of the two-sided geometric noise in data given as a plain array; None requires data "
+        "that state their noise.")] = None
     seed: Annotated[int | None, Option(Whole(0, most=10**40 - 1),
         "whole number of at most 40 digits; the same seed gives the same draws with any number of threads. None takes "
         "one from the operating system and keeps it in ``seed_``.")] = None

@@ -165,7 +165,8 @@ def row_prior(tree: xr.DataTree, factor: Factor) -> RowPrior:
     prior, draws = factor.prior, tree["posterior"]
     if not prior.new_rows or f"{factor.name}_rate" not in draws:
         raise ValueError(
-            f"transform needs a prior that new rows have too, got one of kind {prior.kind!r} for {factor.name!r}"
+            f"transform needs a prior that applies to new rows, got one of kind {prior.kind!r} for {factor.name!r}: "
+            "fit all rows together"
         )
     rates = draws[f"{factor.name}_rate"].to_numpy()
     shapes = draws[f"{factor.name}_shape"].to_numpy().ravel() if prior.learns_shape else None
@@ -234,7 +235,7 @@ def check_goes_on(fit: Any, given: "Given", before: Stream) -> None:
         name = next(p for p in ("n_topics", "n_components") if hasattr(fit, p))
         raise ValueError(f"{name} must be the {fitted} of the first rows, got {now}")
     if spec != fit.model_.spec:
-        raise ValueError(f"the model must be the first rows' {fit.model_.spec}, got {spec}")
+        raise ValueError(f"the model must be that of the first rows, {fit.model_.spec}, got {spec}")
     if (given.first.column_labels is None) == hasattr(fit, "feature_names_in_"):
         raise ValueError(
             "X must name its columns if and only if the first rows did, got "

@@ -182,7 +182,7 @@ class BesselCAVI(Optimiser):
     algorithm = sys.modules[__name__]
     mechanisms = (TWO_SIDED_GEOMETRIC.mechanism,)
     starved = (
-        "It has starved its components, as bessel-cavi does where counts are sparse and noise is strong. "
+        "It has shrunk its components too far, as bessel-cavi does if counts are sparse and noise is strong. "
         'Use method="gibbs", or "em" for a quick look, or method=cv.CAVI(expectation="arithmetic").'
     )
 

@@ -167,7 +167,7 @@ class CAVI(Optimiser):
     exposures = True
     likelihoods = ("poisson", "negative-binomial")
     starved = (
-        "It has starved its components, as cavi does where counts are sparse and noise is strong. "
+        "It has shrunk its components too far, as cavi does if counts are sparse and noise is strong. "
         'Use method="gibbs", or "em" for a quick look, or method=cv.CAVI(expectation="arithmetic").'
     )
 
@@ -175,7 +175,7 @@ class CAVI(Optimiser):
     # fmt: off
     expectation: Annotated[str, Option(OneOf(EXPECTATIONS),
         'means by which counts are split between components: "geometric" (a true bound; best for dense counts), or '
-        '"arithmetic" (does not starve components when counts are sparse and noise is strong).')] = "geometric"
+        '"arithmetic" (does not shrink components too far when counts are sparse and noise is strong).')] = "geometric"
     # fmt: on
 
     def bound(self) -> Any:

@@ -59,9 +59,7 @@ def folds_of(
             if found.size < wanted:
                 found = np.union1d(found, usable(np.unique(rng.integers(n_cells, size=wanted))))
     if found.size < n_folds:
-        raise ValueError(
-            f"folds must be at most the number of cells that are seen, {found.size}, got {n_folds}"
-        )
+        raise ValueError(f"folds must be at most the number of observed cells, {found.size}, got {n_folds}")
     parts = np.array_split(rng.permutation(found)[:wanted], n_folds)
     return [Cells(*np.divmod(part, n_columns)) for part in parts]
 

@@ -331,7 +331,7 @@ class SVI(Method):
     algorithm = sys.modules[__name__]
     batches = True
     starved = (
-        "It has starved its components, as svi does where counts are sparse and noise is strong. "
+        "It has shrunk its components too far, as svi does if counts are sparse and noise is strong. "
         'Use method="gibbs", or "em" for a quick look, or method=cv.CAVI(expectation="arithmetic").'
     )
 

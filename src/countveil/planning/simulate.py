@@ -285,7 +285,10 @@ def _check(grid: Grid, source: Source) -> None:
     if min(grid.rows) < 2:
         raise ValueError(f"rows must be at least 2, got {min(grid.rows)}")
     if source.most_rows is not None and max(grid.rows) > source.most_rows:
-        raise ValueError(f"rows must be at most the {source.most_rows} of the pilot, got {max(grid.rows)}")
+        raise ValueError(
+            f"rows must be at most the {source.most_rows} of the pilot, got {max(grid.rows)}: --truth model "
+            "(cv.planning.FromModel) draws more"
+        )
     if max(grid.rows) * source.n_words > MAX_CELLS:
         raise ValueError(
             f"rows times words must be at most {MAX_CELLS}, got {max(grid.rows)} x {source.n_words}"

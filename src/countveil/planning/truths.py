@@ -146,7 +146,10 @@ class FromPilot:
     def draw(self, rows: int, rng: np.random.Generator) -> Truth:
         """The counts of this many of the pilot's rows; all in their order if all are wanted."""
         if rows > self.most_rows:
-            raise ValueError(f"rows must be at most the {self.most_rows} of the pilot, got {rows}")
+            raise ValueError(
+                f"rows must be at most the {self.most_rows} of the pilot, got {rows}: --truth model "
+                "(cv.planning.FromModel) draws more"
+            )
         chosen = self._counts[np.sort(rng.permutation(self.most_rows)[:rows])]
         dense = chosen.toarray() if sp.issparse(chosen) else chosen
         return Truth(dense.astype(np.int64), None, self._topics)

@@ -282,7 +282,7 @@ def computation_items(fit: FactorizationEstimator) -> Rows:
         kept = "" if thin == 1 else f", of which one in {thin} was kept"
         length = f"{sizes['chain']} chains of {sizes['draw']} draws after {fit.tune} sweeps of tuning{kept}"
     weights = weights_in_words(fit)
-    whole = "It was interrupted: it holds what was found until then." if fit.interrupted_ else ""
+    whole = "It was interrupted: it has only what was computed until then." if fit.interrupted_ else ""
     return [
         ("Method", not fit.interrupted_, f"{facts['method']}: {length}. {whole}".strip(), ""),
         ("Weights of the chains", True, weights or "equal", ""),

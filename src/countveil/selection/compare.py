@@ -228,7 +228,9 @@ def checkpoint_path(checkpoint: str | os.PathLike[str] | None, resume: bool, see
     """Where finished fits are kept; errors as ``compare``."""
     if checkpoint is None:
         if resume:
-            raise ValueError("resume needs the checkpoint to continue from, got none")
+            raise ValueError(
+                "resume (--resume) must come with checkpoint (--checkpoint), the file to continue from, got none"
+            )
         return None
     if not isinstance(checkpoint, str | os.PathLike):
         raise TypeError(f"checkpoint must be a path, got {type(checkpoint).__name__}")

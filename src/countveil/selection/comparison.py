@@ -12,7 +12,7 @@ from countveil.inference.folds import stacking_weights
 from countveil.plotting import differences
 from countveil.privacy._text import card
 
-LEVEL = 2.0  # standard errors: models within them of the best are level with it
+LEVEL = 2.0  # standard errors: models within them of the best are tied with it
 CELLS = 1000  # scores are given per this many
 
 
@@ -72,13 +72,13 @@ class Comparison:
 
     @cached_property
     def verdict(self) -> str:
-        """Which models are best, level and worse, and which fits failed."""
+        """Which models are best, tied and worse, and which fits failed."""
         if len(self.names) == 1:
             return f"There is only one model, {self.best}: compare it with others."
         said = [f"{self.best} predicts held-out reports best."]
         others = [name for name in self.level if name != self.best]
         if others:
-            said.append(f"{listed(others)} {'is' if len(others) == 1 else 'are'} level with it.")
+            said.append(f"{listed(others)} {'is' if len(others) == 1 else 'are'} tied with it.")
         for name, difference, error in self.table[["model", "difference", "standard_error"]].itertuples(
             index=False
         ):

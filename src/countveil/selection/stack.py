@@ -253,7 +253,8 @@ def stack(fits: Any, held_out: Any) -> Stack:
     for name, score in zip(named, scores, strict=True):
         if not np.isfinite(score).all():
             raise ValueError(
-                f"held_out must be possible for every fit, got a report of probability 0 for {name}"
+                f"held_out must be possible under every fit, got a report of probability 0 under {name}: leave that "
+                "fit out"
             )
     found = np.stack(scores, axis=1)
     return Stack(tuple(named.values()), tuple(named), stacking_weights(found), found)

@@ -89,7 +89,7 @@ def test_parquet_without_its_reader_says_what_to_do(tmp_path, monkeypatch):
             {},
             "2 cells in every row, got 3 in row 2: a cell with a separator in it needs quotes",
         ),
-        ("a,b\n", {}, "header row and a row"),
+        ("a,b\n", {}, "header row and at least one row"),
         ("name\nx\ny\n", {}, "at least one column of reports"),
         ("a,b\n1,2\n", {"row_labels": "c"}, "one column 'c'"),
         ("a,b\n1,inf\n", {}, "must hold numbers"),

@@ -116,7 +116,7 @@ def test_what_is_stated_is_not_looked_for(tmp_path):
             "a,b\n1\n2,3\n",
             "must have 2 cells in every row, got 1 in row 2: an absent report is an empty cell",
         ),
-        ("a,b\n", "a header row and a row of reports or more"),
+        ("a,b\n", "a header row and at least one row of reports"),
         ("", "must hold a table"),
         ("\x00\x01\x02\x03", "no text"),
     ],

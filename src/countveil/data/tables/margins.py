@@ -82,7 +82,7 @@ def without_margins(
     wanted = {"rows": ["column"], "columns": ["row"], "both": ["row", "column"]}.get(of)
     if wanted is None:
         raise ValueError(
-            f"--totals-of must be rows, columns or both beside --total-row and --total-column, got {of!r}"
+            f"--totals-of must be rows, columns or both with --total-row and --total-column, got {of!r}"
         )
     there = [name for name, given in (("row", row), ("column", column)) if given is not None]
     if not set(wanted) <= set(there):

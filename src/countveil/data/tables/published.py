@@ -149,7 +149,9 @@ def read_protected(
         return ProtectedTable(*read_counts(path, with_totals=True, **matrix))
     if options:
         named = ", ".join("--" + name.replace("_", "-") for name in options)
-        raise ValueError(f"{path} must be a matrix, such as .mtx, to be read with {named}, got a table")
+        raise ValueError(
+            f"{path} must be a matrix, such as .mtx, to be read with {named}, got a table: leave out {named}"
+        )
     words.check()
     given = read_columns(path, stated, header)
     if is_eurostat(given.names):

@@ -114,8 +114,8 @@ def read_text_table(path: Path, stated: Format = NOTHING_STATED, header: bool = 
     table = rectangular(path, table)
     n_headers = (stated.header_rows or header_rows_of(table)) if header else 0
     if len(table) <= n_headers:
-        wanted = "a header row and a row of reports" if header else "a row of reports"
-        raise ValueError(f"{path} must hold {wanted} or more, got {len(table)} rows")
+        wanted = "a header row and at least one row of reports" if header else "at least one row of reports"
+        raise ValueError(f"{path} must have {wanted}, got {len(table)} rows")
     guessed = encoding is not None and stated.encoding is None and not encoding.startswith("utf")
     layout = Layout(separator, encoding, above, n_headers, below, sheets, guessed)
     if not n_headers:
@@ -124,7 +124,7 @@ def read_text_table(path: Path, stated: Format = NOTHING_STATED, header: bool = 
     names = joined_names(table[:n_headers])
     body = [row for row in table[n_headers:] if len(names) == 1 or any(map(filled, row))]
     if not body:
-        raise ValueError(f"{path} must hold a header row and a row of reports or more, got empty rows")
+        raise ValueError(f"{path} must have a header row and at least one row of reports, got empty rows")
     while len(names) > 1 and not names[-1] and not any(filled(row[-1]) for row in body):
         names, body = names[:-1], [row[:-1] for row in body]  # separators at the end of every line
     return TextTable(names, body, layout)
