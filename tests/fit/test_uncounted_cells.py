@@ -8,6 +8,7 @@ import pytest
 import countveil as cv
 from countveil.data.observations import PrivatizedCounts
 from countveil.inference import starts
+from tests.inference.test_masks import arrays
 
 pytestmark = pytest.mark.long
 
@@ -30,15 +31,6 @@ def estimators():
         ),
         "CP": (cv.TensorModel(2, **SHORT), (6, 5, 4), np.zeros((6, 5, 4), dtype=bool)),
     }  # fmt: skip
-
-
-def arrays(fit):
-    """Everything that a fit holds, by name."""
-    return {
-        f"{group}/{name}": values.to_numpy()
-        for group, node in fit.posterior.children.items()
-        for name, values in node.dataset.data_vars.items()
-    }
 
 
 @pytest.mark.filterwarnings("ignore:Not safe yet:countveil.inference.diagnostics.FitWarning")

@@ -1,6 +1,5 @@
 """The recipes of CONTRIBUTING hold: a toy of each kind, one file and one line in a table, fits as the others do."""
 
-import warnings
 from fractions import Fraction
 
 import numpy as np
@@ -22,7 +21,7 @@ from countveil.models.priors import PRIORS, Conditional
 from countveil.privacy.mechanisms import MECHANISMS
 from countveil.report import write_report
 from tests.count_laws import laws_by_draws
-from tests.joint import FALSE_ALARM, SERIAL
+from tests.joint import FALSE_ALARM, SERIAL, fitted
 from tests.recipes import two_sweeps
 from tests.recipes.lognormal import LogNormalPrior
 from tests.recipes.pairs import Pairs
@@ -47,12 +46,6 @@ def planted(scale, seed=3):
     rng = np.random.default_rng(seed)
     theta, phi = rng.gamma(0.5, 2.0, (SIZE[0], K)), rng.dirichlet(np.full(SIZE[1], 0.3), K)
     return scale * theta @ phi + 1e-3, rng
-
-
-def fitted(model, data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return model.fit(data)
 
 
 def brute(law_of_count, kernel, report, rate):
@@ -325,10 +318,8 @@ def test_an_algorithm_fits(monkeypatch, tmp_path):
         one, other = (each.posterior["posterior"][name].to_numpy() for each in (fit, thinned))
         np.testing.assert_array_equal(one, other)
     resumed = cv.TopicModel(K, method="two-sweeps", **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        resumed.fit(data, checkpoint=tmp_path / "chains.npz")
-        resumed.fit(data, checkpoint=tmp_path / "chains.npz", resume=True)
+    for resume in (False, True):
+        fitted(resumed, data, checkpoint=tmp_path / "chains.npz", resume=resume)
     np.testing.assert_array_equal(resumed.posterior["posterior"]["phi"], fit.posterior["posterior"]["phi"])
 
 
