@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -223,6 +225,29 @@ def test_steps_at_other_places_are_those_of_data_read_in_that_order(axis, kind, 
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name), err_msg=name)
     below = [each.toarray() if sp.issparse(each) else each for each in (found.below_zero, wanted.below_zero)]
     np.testing.assert_array_equal(*below)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("kind", list(LEVELS))
+@pytest.mark.parametrize("sparse", [False, True])
+def test_signed_and_truncated_reports_are_stored_alike(kind, sparse, masked):
+    """So every method finds the same: the sizes of negative reports are all that differs."""
+    values, made = signed((6, 5)), sp.coo_array if sparse else np.asarray
+    one, other = (
+        cv.PrivatizedCounts(made(each), LEVELS[kind](values.shape), mask=values == 5 if masked else None)
+        for each in (values, np.maximum(values, 0))
+    )
+    assert (one.below_zero.sum(), other.below_zero) == (-np.minimum(values, 0).sum(), None)
+    assert vars(one).keys() == vars(other).keys()
+    for name in ("indptr", "columns", "reports", "level_d", "level_e", "exposure_d"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+@pytest.mark.parametrize("part", ["engines", "inference", "kernels", "laws/counts", "models", "selection"])
+def test_what_fits_never_reads_sizes_of_negative_reports(part):
+    files = list((Path(cv.__file__).parent / part).rglob("*.py"))
+    assert files
+    assert [path.name for path in files if "below_zero" in path.read_text(encoding="utf-8")] == []
 
 
 def test_offsets_of_moved_steps_go_with_them():

@@ -188,17 +188,6 @@ def test_counts_without_noise(wrapped):
     assert abs(found["p"][0] - p.mean()) < 0.12
 
 
-def test_signed_and_truncated_reports_give_the_same_draws(data):
-    counts, _, _ = planted()
-    reports = counts + two_sided_geometric(np.full(SIZE, 0.5), np.random.default_rng(4))
-    options = BURSTY | {"draws": 3, "tune": 3, "chains": 1, "dispersion": "row"}
-    one, other = (
-        fitted(cv.TopicModel(2, **options), cv.PrivatizedCounts(x, 0.5))
-        for x in (reports, np.maximum(reports, 0))
-    )
-    np.testing.assert_array_equal(one.posterior["posterior"]["p"], other.posterior["posterior"]["p"])
-
-
 @pytest.mark.parametrize("dispersion", ["column", "row"])
 def test_draws_do_not_depend_on_threads_and_resume(data, dispersion, tmp_path, monkeypatch):
     rows = np.tile(np.arange(SIZE[0]), 4)  # enough for several blocks
