@@ -4,6 +4,7 @@ import gc
 import os
 import re
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,14 @@ def chronicle():
     from tests.chronicle import Chronicle, chronicled
 
     return Chronicle(2, draws=12, tune=10, chains=2, seed=1, threads=1, progress=False).fit(chronicled())
+
+
+@pytest.fixture
+def ctrl_c():
+    """Python's own answer to Ctrl-C, which a test runner may have replaced."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

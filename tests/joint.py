@@ -1,5 +1,6 @@
 """What the tests of the samplers share: the model run forwards, dense brute force, and Monte Carlo errors."""
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -257,6 +258,13 @@ def with_priors(model: Factorization, change: Callable[[GammaPrior], GammaPrior]
     return model._replace(
         factors=tuple(factor._replace(prior=change(factor.prior)) for factor in model.factors)
     )
+
+
+def fitted(model: Any, data: Any, **options: Any) -> Any:
+    """The fit of a model, without what it says of itself."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return model.fit(data, **options)
 
 
 def fit_settings(draws: int = 1) -> Settings:

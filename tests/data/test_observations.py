@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -194,6 +196,7 @@ def signed(shape):
     return np.random.default_rng(4).integers(-3, 6, shape)
 
 
+STORED = "indptr", "columns", "reports", "level_d", "level_e", "exposure_d"
 LEVELS = {
     "one": lambda shape: 0.3,
     "row": lambda shape: np.linspace(0.1, 0.4, shape[0]).reshape(-1, *[1] * (len(shape) - 1)),
@@ -219,10 +222,50 @@ def test_steps_at_other_places_are_those_of_data_read_in_that_order(axis, kind, 
     wanted = cv.PrivatizedCounts(made(moved(values, axis)), later, mask=after)
     assert found.mode_shape == wanted.mode_shape
     assert found.labels[axis] == list("vwxyz")
-    for name in ("shape", "indptr", "columns", "reports", "level_d", "level_e", "exposure_d"):
+    for name in ("shape", *STORED):
         np.testing.assert_array_equal(getattr(found, name), getattr(wanted, name), err_msg=name)
     below = [each.toarray() if sp.issparse(each) else each for each in (found.below_zero, wanted.below_zero)]
     np.testing.assert_array_equal(*below)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("kind", list(LEVELS))
+@pytest.mark.parametrize("sparse", [False, True])
+def test_signed_and_truncated_reports_are_stored_alike(kind, sparse, masked):
+    """So every method finds the same: the sizes of negative reports are all that differs."""
+    values, made = signed((6, 5)), sp.coo_array if sparse else np.asarray
+    one, other = (
+        cv.PrivatizedCounts(made(each), LEVELS[kind](values.shape), mask=values == 5 if masked else None)
+        for each in (values, np.maximum(values, 0))
+    )
+    assert (one.below_zero.sum(), other.below_zero) == (-np.minimum(values, 0).sum(), None)
+    assert vars(one).keys() == vars(other).keys()
+    for name in STORED:
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+
+
+@pytest.mark.parametrize("kind", list(LEVELS))
+def test_what_is_under_a_mask_is_not_stored(kind):
+    """So every method finds the same, whatever stands there."""
+    values, level = np.abs(signed((6, 5))), LEVELS[kind]((6, 5))
+    mask = values == 5
+    data = cv.PrivatizedCounts(values, level, mask)
+    alike = [np.where(mask, value, values) for value in (-(10**9), np.nan)]
+    alike += [sp.csr_array(np.where(mask, value, values)) for value in (0, 2**40)]
+    for each in alike:
+        found = cv.PrivatizedCounts(each, level, mask)
+        assert found.below_zero is data.below_zero is None
+        for name in STORED:
+            np.testing.assert_array_equal(getattr(found, name), getattr(data, name), err_msg=name)
+    mask[np.unravel_index(mask.argmax(), mask.shape)] = False
+    assert not np.array_equal(cv.PrivatizedCounts(values, level, mask).reports, data.reports)
+
+
+@pytest.mark.parametrize("part", ["engines", "inference", "kernels", "laws/counts", "models", "selection"])
+def test_what_fits_never_reads_sizes_of_negative_reports(part):
+    files = list((Path(cv.__file__).parent / part).rglob("*.py"))
+    assert files
+    assert [path.name for path in files if "below_zero" in path.read_text(encoding="utf-8")] == []
 
 
 def test_offsets_of_moved_steps_go_with_them():

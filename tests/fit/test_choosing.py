@@ -1,6 +1,5 @@
 """Numbers of components that are chosen: by the scores of short fits, with a seed, and for one fit alone."""
 
-import warnings
 from importlib import import_module
 from types import SimpleNamespace
 
@@ -12,6 +11,7 @@ import countveil as cv
 from countveil.fit import choosing
 from countveil.fit.choosing import candidates
 from countveil.report.naive import naive_fit
+from tests.joint import fitted
 
 pytestmark = pytest.mark.long
 
@@ -49,13 +49,7 @@ def chosen(counts):
     """A fit whose number was chosen; nothing may change it."""
     with pytest.MonkeyPatch.context() as patched:
         few_and_short(patched)
-        return quietly(cv.TopicModel("auto", seed=3, **QUICK), cv.PrivatizedCounts(counts, 0.2))
-
-
-def quietly(model, data, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return model.fit(data, **options)
+        return fitted(cv.TopicModel("auto", seed=3, **QUICK), cv.PrivatizedCounts(counts, 0.2))
 
 
 @pytest.mark.usefixtures("small")
@@ -77,12 +71,12 @@ def test_the_number_with_the_highest_score_is_fitted(data, chosen):
     said = f"{fit.selection_.best} was chosen by held-out reports; {second['model']} came next, "
     assert said + f"{-second['difference']:.2g} lower per 1,000 cells." in fit.diagnostics().verdict
     # As the same number would be fitted, and again by the same seed with other threads.
-    same = quietly(cv.TopicModel(fit.n_topics_, seed=3, **QUICK, **fit.likelihood_), data)
+    same = fitted(cv.TopicModel(fit.n_topics_, seed=3, **QUICK, **fit.likelihood_), data)
     assert same.posterior["posterior"].equals(fit.posterior["posterior"])
     assert not hasattr(same, "selection_")
-    again = quietly(cv.TopicModel("auto", seed=3, **QUICK | {"threads": 2}), data)
+    again = fitted(cv.TopicModel("auto", seed=3, **QUICK | {"threads": 2}), data)
     np.testing.assert_array_equal(again.selection_.scores, fit.selection_.scores)
-    assert (again.selection_.scores != quietly(clone(fit).set_params(seed=4), data).selection_.scores).any()
+    assert (again.selection_.scores != fitted(clone(fit).set_params(seed=4), data).selection_.scores).any()
     # Two of five folds are held out and scored.
     assert set(fit.selection_.folds) == {0, 1}
     assert fit.selection_.rows.size == pytest.approx(0.4 * 480, abs=1)
@@ -96,7 +90,7 @@ def test_a_number_that_was_chosen_is_saved_and_the_comparison_is_not(data, chose
     assert not hasattr(again, "selection_")
     assert again.diagnostics().verdict == fit.diagnostics().verdict
     assert again.rate().equals(fit.rate())
-    other = quietly(again.set_params(n_topics=3), data)
+    other = fitted(again.set_params(n_topics=3), data)
     assert other.n_topics_ == 3
     assert "chosen" not in other.diagnostics().verdict
 
@@ -104,20 +98,20 @@ def test_a_number_that_was_chosen_is_saved_and_the_comparison_is_not(data, chose
 @pytest.mark.usefixtures("small")
 def test_every_model_with_a_number_can_choose_it(counts):
     square = cv.PrivatizedCounts(counts[:16], 0.2)
-    blocks = quietly(cv.BlockModel("auto", seed=1, **QUICK), square)
+    blocks = fitted(cv.BlockModel("auto", seed=1, **QUICK), square)
     assert blocks.selection_.table["n_communities"].tolist()[:3] == [1, 2, 4]
     assert blocks.selection_.table["dispersion"].tolist()[3:] == [None, "global", "row"]
     assert blocks.blocks_.shape == (blocks.n_communities_, blocks.n_communities_)
     tensor = cv.PrivatizedCounts(counts.reshape(30, 4, 4), 0.2)
-    found = quietly(cv.TensorModel("auto", seed=1, method=cv.EM(max_iter=4), threads=1), tensor)
+    found = fitted(cv.TensorModel("auto", seed=1, method=cv.EM(max_iter=4), threads=1), tensor)
     assert found.n_components_ == found.posterior["posterior"].sizes["component"]
-    assert quietly(cv.TensorModel(3, seed=1, **QUICK), tensor).n_components_ == 3
+    assert fitted(cv.TensorModel(3, seed=1, **QUICK), tensor).n_components_ == 3
 
 
 @pytest.mark.usefixtures("small")
 def test_the_naive_fit_beside_it_has_the_same_number(counts):
     release = cv.privatize(counts, cv.PrivacyLevel(2, 1))
-    fit = quietly(cv.TopicModel("auto", seed=3, **QUICK), release)
+    fit = fitted(cv.TopicModel("auto", seed=3, **QUICK), release)
     other = naive_fit(fit, release)
     assert other.n_topics_ == fit.n_topics_
     assert str(other.model_.likelihood) == str(fit.model_.likelihood)
@@ -132,7 +126,7 @@ def test_numbers_are_those_that_the_data_allow(data):
     assert candidates((2, 1)) == [1]
     assert candidates((30, 4, 4)) == [1, 2, 3, 5, 10]
     one = cv.PrivatizedCounts(np.array([[3], [1]]), 0.2)
-    fit = quietly(cv.TopicModel("auto", seed=1, **QUICK), one)
+    fit = fitted(cv.TopicModel("auto", seed=1, **QUICK), one)
     assert (fit.n_topics_, hasattr(fit, "selection_")) == (1, False)
 
 
@@ -156,7 +150,7 @@ def test_what_cannot_be_chosen_is_refused(data, tmp_path):
 
 @pytest.mark.usefixtures("small")
 def test_a_fit_that_fails_keeps_the_number_that_it_had(data, tmp_path):
-    fit = quietly(cv.TopicModel(3, seed=3, **QUICK), data)
+    fit = fitted(cv.TopicModel(3, seed=3, **QUICK), data)
     fit.set_params(n_topics="auto")
     assert "chosen" not in fit.diagnostics().verdict  # another fit will be
     (tmp_path / "c.npz").write_text("precious")
@@ -175,10 +169,10 @@ def test_a_checkpoint_is_checked_before_anything_is_fitted(data, tmp_path, monke
 
 
 def test_where_there_is_nothing_to_choose_from_nothing_was_chosen():
-    few = quietly(cv.TopicModel("auto", seed=3, **QUICK), cv.PrivatizedCounts([[1, 2, 0, 1, 3]], 0.2))
+    few = fitted(cv.TopicModel("auto", seed=3, **QUICK), cv.PrivatizedCounts([[1, 2, 0, 1, 3]], 0.2))
     mask = np.ones((6, 8), dtype=bool)
     mask[0, :4] = False  # fewer cells than folds
-    hidden = quietly(
+    hidden = fitted(
         cv.TopicModel("auto", seed=3, **QUICK), cv.PrivatizedCounts(np.ones((6, 8), int), 0.2, mask)
     )
     for fit in (few, hidden):
@@ -206,7 +200,7 @@ def test_likelihoods_are_tried_where_none_is_given(model, names):
 def test_the_chosen_likelihood_is_fitted_and_kept(counts, tmp_path, monkeypatch):
     square = cv.PrivatizedCounts(counts[:16], 0.2)
     monkeypatch.setattr(cv.selection.Comparison, "best", property(lambda self: self.names[-1]))
-    fit = quietly(cv.BlockModel("auto", seed=1, **QUICK), square)
+    fit = fitted(cv.BlockModel("auto", seed=1, **QUICK), square)
     assert fit.model_.likelihood.dispersion == "row"
     assert fit.posterior["posterior"]["p"].dims[-1] == "sender"
     fit.save(tmp_path / "fit.nc")
@@ -216,7 +210,7 @@ def test_the_chosen_likelihood_is_fitted_and_kept(counts, tmp_path, monkeypatch)
         "likelihood": "negative-binomial",
         "dispersion": "row",
     }
-    assert quietly(again.set_params(n_communities=2), square).model_.likelihood.dispersion == "column"
+    assert fitted(again.set_params(n_communities=2), square).model_.likelihood.dispersion == "column"
 
 
 def test_another_method_or_likelihood_after_a_choice_is_judged_by_itself(data, chosen, tmp_path):
@@ -241,7 +235,7 @@ def test_the_chosen_likelihood_is_that_of_every_model(counts, monkeypatch):
     )
     cube = cv.PrivatizedCounts(counts.reshape(30, 4, 4), 0.2)
     for model in (cv.DynamicModel, cv.TensorModel):
-        fit = quietly(model("auto", seed=1, **QUICK), cube)
+        fit = fitted(model("auto", seed=1, **QUICK), cube)
         assert (fit.model_.likelihood.name, fit.n_components_) == ("poisson", 2)
         assert fit.likelihood_ == {"likelihood": "poisson", "dispersion": None}
 

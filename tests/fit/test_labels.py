@@ -100,13 +100,21 @@ def test_labels_reach_the_posterior(make, rows, tmp_path):
     assert coordinates(topics, ("doc", "word")) == (rows, COLUMNS)
     assert set(topics.top_words(3)["word"]) == set(COLUMNS)
     assert topics.rate().coords["word"].to_numpy().tolist() == COLUMNS
+
+
+@pytest.mark.parametrize(
+    "name", ["DataFrame", "DataFrame and alpha", "AnnData and alpha", "MatrixMarket", "release"]
+)
+def test_labels_reach_the_posterior_of_every_model_and_its_file(name, tmp_path):
+    make, rows = INPUTS[name]
+    data = make(tmp_path)
     tensor = cv.TensorModel(2, modes=["sender", "action"], alpha=0.5, **BRIEF).fit(data)
     assert coordinates(tensor, ("sender", "action")) == (rows, COLUMNS)
     anything = cv.PoissonFactorization("dk,vk->dv", {"k": 2}, dims={"v": "gene"}, alpha=0.5, **BRIEF).fit(
         data
     )
     assert coordinates(anything, ("d", "gene")) == (rows, COLUMNS)
-    topics.save(tmp_path / "fit.nc")
+    cv.TopicModel(2, alpha=0.5, **BRIEF).fit(data).save(tmp_path / "fit.nc")
     assert coordinates(cv.TopicModel.load(tmp_path / "fit.nc"), ("doc", "word")) == (rows, COLUMNS)
 
 

@@ -1,6 +1,5 @@
 """What a fit predicts, against laws that are added up from its draws by SciPy."""
 
-import warnings
 from functools import cache
 
 import numpy as np
@@ -10,7 +9,7 @@ from scipy import stats
 
 import countveil as cv
 from countveil.inference import predict
-from tests.joint import FALSE_ALARM, two_sided_geometric
+from tests.joint import FALSE_ALARM, fitted, two_sided_geometric
 
 pytestmark = pytest.mark.long
 
@@ -28,12 +27,6 @@ def planted():
     rng = np.random.default_rng(1)
     counts = rng.negative_binomial(rng.gamma(0.5, 2.0, SIZE) + 0.01, 0.2)
     return counts, counts + two_sided_geometric(np.full(SIZE, ALPHA), rng)
-
-
-def fitted(model, data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return model.fit(data)
 
 
 def seen(mask=HIDDEN):

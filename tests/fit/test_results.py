@@ -1,7 +1,6 @@
 """Fits of counts that come in bursts: what they find, how bursty counts are, their files, and what is refused."""
 
 import json
-import warnings
 
 import numpy as np
 import pandas as pd
@@ -13,7 +12,7 @@ from countveil.fit.results import from_tree
 from countveil.inference.file_checks import check_tree
 from countveil.inference.scoring import total_rate
 from countveil.report.check import check, noise_of
-from tests.joint import two_sided_geometric
+from tests.joint import fitted, two_sided_geometric
 
 pytestmark = pytest.mark.long
 
@@ -31,12 +30,6 @@ def planted(seed=3):
     rate, p = 30.0 * theta @ phi + 1e-3, rng.beta(6.0, 3.0, SIZE[1])
     s = rate / -np.log1p(-p)
     return rng.negative_binomial(s, 1.0 - p), p, s * p / (1.0 - p)
-
-
-def fitted(model, data, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return model.fit(data, **options)
 
 
 @pytest.fixture(scope="module")
@@ -193,17 +186,6 @@ def test_counts_without_noise(wrapped):
     assert float(fit.rate().sum()) == pytest.approx(counts.sum(), rel=0.05)
     found = fit.dispersions(uncalibrated=wrapped is cv.NaiveCounts)
     assert abs(found["p"][0] - p.mean()) < 0.12
-
-
-def test_signed_and_truncated_reports_give_the_same_draws(data):
-    counts, _, _ = planted()
-    reports = counts + two_sided_geometric(np.full(SIZE, 0.5), np.random.default_rng(4))
-    options = BURSTY | {"draws": 3, "tune": 3, "chains": 1, "dispersion": "row"}
-    one, other = (
-        fitted(cv.TopicModel(2, **options), cv.PrivatizedCounts(x, 0.5))
-        for x in (reports, np.maximum(reports, 0))
-    )
-    np.testing.assert_array_equal(one.posterior["posterior"]["p"], other.posterior["posterior"]["p"])
 
 
 @pytest.mark.parametrize("dispersion", ["column", "row"])

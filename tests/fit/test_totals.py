@@ -10,7 +10,7 @@ import countveil as cv
 from countveil.data.observations import Observations
 from countveil.fit.totals import TRY, advice_on, doubt_of, error_of, estimated_sum, totals_of
 from countveil.inference.diagnostics import FitWarning, Totals
-from tests.joint import two_sided_geometric
+from tests.joint import fitted, two_sided_geometric
 from tests.recipes.thinning import ThinningNoise
 
 pytestmark = pytest.mark.long
@@ -25,12 +25,6 @@ def bursty(seed=1):
     rng = np.random.default_rng(seed)
     rate = rng.gamma(0.3, 1.0, (SIZE[0], 2)) @ rng.dirichlet(np.full(SIZE[1], 0.2), 2)
     return rng.negative_binomial(rate + 1e-6, 0.05)
-
-
-def fitted(model, data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return model.fit(data)
 
 
 @pytest.mark.parametrize("levels", LEVELS)

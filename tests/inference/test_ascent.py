@@ -9,6 +9,7 @@ from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.kernels.random import SMALLEST
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
+from tests.inference.test_cavi import largest_fall
 from tests.joint import SERIAL, draw_factors, draw_reports, truncated_logpmf
 
 STREAMS = Streams.of_chain(1, 0)
@@ -32,11 +33,6 @@ def climb(case, seed, expectation="geometric", steps=STEPS):
         state, info = cavi.step(state, plan, model, STREAMS, SERIAL, expectation)
         objectives.append(info.objective)
     return np.array(objectives)
-
-
-def largest_fall(objectives):
-    """The largest relative decrease from one iteration to the next."""
-    return (-np.diff(objectives) / np.abs(objectives[1:])).max()
 
 
 @pytest.mark.long

@@ -189,19 +189,6 @@ def test_the_engine_does_not_change_a_bit(threads):
     assert_same_bits(*finals)
 
 
-def test_signed_and_truncated_reports_are_one():
-    reports = np.random.default_rng(6).integers(-4, 6, SIZE)
-    reports[0] = np.abs(reports[0])
-    model, streams, finals = small_model(SIZE), Streams.of_chain(1, 0), []
-    for seen in (reports, np.maximum(reports, 0)):
-        observations = PrivatizedCounts(seen, ALPHA, MASK)
-        state = bessel_cavi.init(Plan(observations, model), model, streams, SERIAL)
-        for _ in range(3):
-            state, _ = bessel_cavi.step(state, Plan(observations, model), model, streams, SERIAL)
-        finals.append(state)
-    assert_same_bits(*finals)
-
-
 def test_the_centre_has_two_names():
     observations = PrivatizedCounts(np.ones((3, 2), dtype=int), 0.5)
     with pytest.raises(ValueError, match=r"center must be 'mode' or 'mean', got 'median'$"):

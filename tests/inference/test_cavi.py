@@ -83,14 +83,6 @@ def test_without_noise_the_fit_is_that_of_exact_counts():
     )
 
 
-def test_signed_and_truncated_reports_are_one():
-    reports, model = planted(30, 20, 3, 0.5, seed=4)[3], small_model((30, 20), 3)
-    for expectation in cavi.EXPECTATIONS:
-        one = climb(PrivatizedCounts(reports, 0.5), model, 5, expectation)[0]
-        other = climb(PrivatizedCounts(np.maximum(reports, 0), 0.5), model, 5, expectation)[0]
-        assert_same_bits(one, other)
-
-
 def test_threads_do_not_change_the_answer():
     observations, model = planted(600, 20, 3, 0.5, seed=4)[2], small_model((600, 20), 3, learned=True)
     rule = run.relative_change(1e-6)

@@ -278,14 +278,6 @@ def test_checkpoints_are_written_again_once_there_is_room(tmp_path, monkeypatch)
     assert path.exists()
 
 
-@pytest.fixture
-def ctrl_c():
-    """Python's own answer to Ctrl-C, which a test runner may have replaced."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.usefixtures("ctrl_c")
 @pytest.mark.filterwarnings("ignore:fit was interrupted")
 @pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")

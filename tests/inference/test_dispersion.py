@@ -264,14 +264,14 @@ def bursty_counts(rate, p, rng):
     return rng.negative_binomial(np.maximum(rate, 1e-12) / -np.log1p(-p), 1.0 - p)
 
 
-def problem(kind, levels="one", seed=1, truncated=False):
+def problem(kind, levels="one", seed=1):
     """(observations, model) of small bursty counts; a tenth of the cells is masked."""
     rng = np.random.default_rng(seed)
     rate = rng.gamma(0.5, 2.0, (TABLE_SHAPE[0], 3)) @ rng.gamma(0.5, 1.0, (3, TABLE_SHAPE[1]))
     p = rng.beta(4.0, 2.0, {"row": (TABLE_SHAPE[0], 1), "column": TABLE_SHAPE[1]}.get(kind, 1))
     alpha = NOISE_LEVELS[levels]
     reports = bursty_counts(rate, p, rng) + two_sided_geometric(alpha, rng)
-    reports = np.where(alpha == 0.0, np.maximum(reports, 0), np.maximum(reports, 0) if truncated else reports)
+    reports = np.where(alpha == 0.0, np.maximum(reports, 0), reports)
     given = {"one": 0.5, "by row": alpha[:, 0], "by cell": alpha}[levels]
     observations = PrivatizedCounts(reports, given, rng.random(TABLE_SHAPE) < 0.1)
     return observations, bursty(matrix_model(TABLE_SHAPE, 3, 0.3, None, float(rate.mean())), kind)
@@ -415,16 +415,6 @@ def test_the_objective_of_em_is_the_log_likelihood(kind):
     expected = scoring.log_likelihood(state.factors, observations, model, SERIAL, state.parameters)
     assert after == pytest.approx(expected, rel=1e-12)
     assert len(state.parameters) == len(model.initial_parameters())
-
-
-@pytest.mark.parametrize("levels", NOISE_LEVELS)
-@pytest.mark.parametrize("algorithm", [em, cavi], ids=["em", "cavi"])
-@pytest.mark.parametrize("kind", [*KINDS, 0.7])
-def test_signed_and_truncated_reports_are_one(kind, algorithm, levels):
-    states = [
-        climb(algorithm, *problem(kind, levels, truncated=truncated), 3)[0] for truncated in (False, True)
-    ]
-    assert_same_bits(*states)
 
 
 def test_threads_do_not_change_the_answer():

@@ -79,14 +79,6 @@ def interrupt_at(monkeypatch, sweep, chains):
     monkeypatch.setattr(gibbs, "step", interrupting)
 
 
-@pytest.fixture
-def ctrl_c():
-    """Python's own answer to Ctrl-C, which a test runner may have replaced."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.usefixtures("ctrl_c")
 def test_an_interrupted_run_keeps_the_draws_so_far(monkeypatch, threads):

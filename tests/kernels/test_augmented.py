@@ -162,14 +162,3 @@ def test_counts_and_noise_rates_have_their_conditional_means(kind):
         z = np.where(error > 1e-12, (values.mean(axis=0) - exact) / np.maximum(error, 1e-12), 0.0)
         assert np.abs(z).max() < stats.norm.isf(FALSE_ALARM / 2 / z.size)
         np.testing.assert_allclose(values.mean(axis=0)[error <= 1e-12], exact[error <= 1e-12], rtol=1e-12)
-
-
-@pytest.mark.parametrize("kind", ["row", "cell"])
-def test_signed_and_truncated_reports_give_the_same_bits(kind):
-    theta, phi, noise, alpha, reports, mask, signed = scene(kind)
-    assert reports.min() < 0
-    truncated = PrivatizedCounts(np.maximum(reports, 0), alpha, mask)
-    one = sweep(signed, theta, phi, noise, np.random.default_rng(9))
-    two = sweep(truncated, theta, phi, noise, np.random.default_rng(9))
-    for a, b in zip(one, two, strict=True):
-        np.testing.assert_array_equal(a, b)

@@ -230,17 +230,6 @@ def test_log_likelihood_equals_brute_force(law, dense, alpha_kind, masked):
         assert found == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize("alpha_kind", ["scalar", "cell"])
-def test_signed_and_truncated_reports_give_the_same_bits(alpha_kind):
-    theta, phi, _, alpha, reports, mask, signed = scene(alpha_kind, masked=True)
-    assert reports.min() < 0
-    truncated = PrivatizedCounts(np.maximum(reports, 0), alpha, mask)
-    one = sweep(signed, theta, phi, np.random.default_rng(9))
-    two = sweep(truncated, theta, phi, np.random.default_rng(9))
-    for a, b in zip(one, two, strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
 def test_alpha_per_row_written_out_per_cell_changes_nothing_but_rounding():
     theta, phi, _, alpha, reports, mask, by_row = scene("row", masked=True)
     jittered = alpha.copy()

@@ -79,15 +79,15 @@ def test_numbers_are_shown_short(value, text):
 
 
 @pytest.mark.parametrize(
-    ("value", "digits", "shown"),
+    ("value", "shown"),
     [
-        (0.1, 3, "0.1"),
-        (Fraction(10007, 3000), 6, "3.33567"),
-        (Fraction(1, 3), 3, "0.334"),
-        (1.0025, 3, "1.01"),
-        (11.650, 3, "11.7"),
-        (float("inf"), 3, "inf"),
+        (0.1, "0.1"),
+        (Fraction(10007, 3000), "3.34"),
+        (Fraction(1, 3), "0.334"),
+        (1.0025, "1.01"),
+        (11.650, "11.7"),
+        (float("inf"), "inf"),
     ],
 )
-def test_bounds_are_rounded_up(value, digits, shown):
-    assert rounded_up(value, digits) == shown
+def test_bounds_are_rounded_up(value, shown):
+    assert rounded_up(value) == shown

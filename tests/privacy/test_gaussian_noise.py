@@ -7,12 +7,12 @@ probability CRITICAL each. Controls read seeded bytes, so that they cannot fail 
 import itertools
 import math
 import os
-import sys
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from scipy import stats
+from tests.privacy.scripted import Script
 
 from countveil.privacy import _survival, gaussian_noise
 from countveil.privacy.gaussian_noise import GaussianSampler, bernoulli_exp, discrete_laplace, sample, uniform
@@ -133,19 +133,6 @@ def test_two_calls_share_no_noise():
 
 
 # --- bits that do not decide ---
-
-
-class Script:
-    """Entropy that is no entropy: the given 64-bit words, in order; two bytes are the first 16 bits of the next."""
-
-    def __init__(self, *words: int) -> None:
-        self.words = list(words)
-
-    def __call__(self, size: int) -> bytes:
-        if size == 2:
-            return (self.words[0] >> 48).to_bytes(2, sys.byteorder)
-        assert size % 8 == 0
-        return b"".join(self.words.pop(0).to_bytes(8, sys.byteorder) for _ in range(size // 8))
 
 
 @pytest.mark.parametrize("sign", [0, 1])

@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from scipy import stats
+from tests.privacy.scripted import Script
 
 from countveil.privacy import _survival, inversion
 from countveil.privacy.inversion import Table
@@ -27,22 +28,6 @@ def test_random_words_have_63_bits():
     want = [int.from_bytes(content[i : i + 8], sys.byteorder) % 2**63 for i in (0, 8)]
     assert inversion.random_words(2, lambda size: content).tolist() == want
     assert [inversion.random_word(lambda size, i=i: content[i : i + size]) for i in (0, 8)] == want
-
-
-class Script:
-    """Entropy that is no entropy: the given 64-bit words, in order.
-
-    Asked for two bytes it gives the first 16 bits of the next word, which stays until the rest is asked for.
-    """
-
-    def __init__(self, *words: int) -> None:
-        self.words = list(words)
-
-    def __call__(self, size: int) -> bytes:
-        if size == 2:
-            return (self.words[0] >> 48).to_bytes(2, sys.byteorder)
-        assert size % 8 == 0
-        return b"".join(self.words.pop(0).to_bytes(8, sys.byteorder) for _ in range(size // 8))
 
 
 @pytest.mark.parametrize("slack", [0, 3])

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from tests.privacy.test_format import small
 from tests.privacy.toy import Divided
 
 from countveil.privacy import PrivacyLevel, Release, ReleaseError, _archive, _npy, privatize
@@ -16,12 +17,6 @@ from countveil.privacy import mechanisms as m
 from countveil.privacy.mechanisms import TwoSidedGeometric
 
 LEVEL = PrivacyLevel("0.1", 3)
-
-
-def small() -> Release:
-    """A release with everything in it: sparse, labelled, two levels."""
-    reports = sp.csr_array(np.array([[0, 5, 0], [7, 0, 2]]))
-    return Release(reports, (LEVEL, PrivacyLevel(1, 1)), True, (("ann", "bo"), ("x", "é", "\U0001f512")))
 
 
 def test_a_release_knows_what_was_done():

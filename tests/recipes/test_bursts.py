@@ -23,7 +23,7 @@ from countveil.models.priors import GammaPrior
 from countveil.models.spec import axis_sizes, parse_spec
 from countveil.report.check import check, noise_of
 from tests.count_laws import laws_by_draws
-from tests.joint import FALSE_ALARM, SERIAL, batch_error, bound, two_sided_geometric
+from tests.joint import FALSE_ALARM, SERIAL, batch_error, bound, fitted, two_sided_geometric
 from tests.recipes.bursts import PRIOR, Bursts
 
 pytestmark = pytest.mark.long
@@ -344,9 +344,3 @@ def test_a_checkpoint_keeps_the_parameter(model, tmp_path, monkeypatch):
     for name in ("p", "theta"):
         one, other = (each.posterior["posterior"][name].to_numpy() for each in (whole, resumed))
         np.testing.assert_array_equal(one, other)
-
-
-def fitted(model, data, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return model.fit(data, **options)

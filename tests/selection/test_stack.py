@@ -1,7 +1,6 @@
 """Several fits as one: their weights, their predictions, and topics with support."""
 
 import sys
-import warnings
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,15 +16,10 @@ from countveil.fit.predicting import count_intervals_together
 from countveil.inference.folds import stacking_weights
 from countveil.selection import Stack
 from countveil.selection.stack import hold_out, seen_cells
+from tests.joint import fitted
 
 QUICK = {"chains": 2, "draws": 20, "tune": 20, "seed": 1, "threads": 1, "progress": False}
 WORDS = [f"w{v}" for v in range(14)]
-
-
-def quietly(model, data):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return model.fit(data)
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +37,9 @@ def parts():
 def stacked(parts):
     training, held_out = parts
     fits = {
-        "one": quietly(cv.TopicModel(1, **QUICK), training),
-        "two": quietly(cv.TopicModel(2, likelihood="poisson", **QUICK), training),
-        "three": quietly(cv.TopicModel(3, **QUICK | {"chains": 3, "draws": 10}), training),
+        "one": fitted(cv.TopicModel(1, **QUICK), training),
+        "two": fitted(cv.TopicModel(2, likelihood="poisson", **QUICK), training),
+        "three": fitted(cv.TopicModel(3, **QUICK | {"chains": 3, "draws": 10}), training),
     }
     return cv.stack(fits, held_out)
 
@@ -120,7 +114,7 @@ def test_fits_that_see_other_cells_have_no_probabilities_together():
     counts = np.random.default_rng(8).poisson(3.0, (6, 6))
     data = cv.PrivatizedCounts(counts, 0.3)
     fits = (cv.BlockModel(1, **QUICK), cv.PoissonFactorization("dk,vk->dv", ranks={"k": 1}, **QUICK))
-    both = Stack(tuple(quietly(fit, data) for fit in fits), ("a", "b"), np.full(2, 0.5), np.zeros((1, 2)))
+    both = Stack(tuple(fitted(fit, data) for fit in fits), ("a", "b"), np.full(2, 0.5), np.zeros((1, 2)))
     for ask in (both._log_probabilities, both._count_probabilities):
         with pytest.raises(ValueError, match="cells must choose cells that every fit sees"):
             ask(counts)
@@ -158,7 +152,7 @@ def test_count_intervals_are_those_of_the_weighted_laws(stacked, parts, given):
 def test_count_intervals_of_pairs_are_the_same_on_both_sides():
     upper = np.triu(np.random.default_rng(3).poisson(3.0, (8, 8)), 1)
     data = cv.PrivatizedCounts(upper + upper.T, 0.5)
-    fits = tuple(quietly(cv.BlockModel(k, directed=False, **QUICK), data) for k in (1, 3))
+    fits = tuple(fitted(cv.BlockModel(k, directed=False, **QUICK), data) for k in (1, 3))
     both = Stack(fits, ("a", "b"), np.array([0.4, 0.6]), np.zeros((1, 2)))
     for X in (None, data):
         table, reached = both.count_intervals(X), passed(both, (8, 8), X)
@@ -169,7 +163,7 @@ def test_count_intervals_of_pairs_are_the_same_on_both_sides():
             np.testing.assert_array_equal(
                 found[np.triu_indices(8, 1)], np.argmax(reached >= level - 1e-12, axis=0)
             )
-    directed = quietly(cv.BlockModel(1, **QUICK), data)
+    directed = fitted(cv.BlockModel(1, **QUICK), data)
     other = Stack((fits[0], directed), ("a", "b"), np.full(2, 0.5), np.zeros((1, 2)))
     for ask in (other.count_intervals, lambda: other.totals(data)):
         with pytest.raises(
@@ -184,9 +178,9 @@ def test_count_intervals_go_by_cells_whatever_fits_call_them():
     counts = np.random.default_rng(5).poisson(2.0, (6, 5))
     labelled = cv.PrivatizedCounts(counts, 0.4, column_labels=WORDS[:5])
     fits = (
-        quietly(cv.TopicModel(1, **QUICK), labelled),
-        quietly(cv.TopicModel(2, **QUICK), cv.PrivatizedCounts(counts, 0.4)),
-        quietly(cv.TensorModel(1, modes=("row", "column"), **QUICK), labelled),
+        fitted(cv.TopicModel(1, **QUICK), labelled),
+        fitted(cv.TopicModel(2, **QUICK), cv.PrivatizedCounts(counts, 0.4)),
+        fitted(cv.TensorModel(1, modes=("row", "column"), **QUICK), labelled),
     )
     found = Stack(fits, ("a", "b", "c"), np.array([0.2, 0.5, 0.3]), np.zeros((1, 3))).count_intervals()
     means = [fit.count_intervals()["mean"].to_numpy() for fit in fits]
@@ -278,8 +272,8 @@ def test_topics_have_the_weight_of_the_chains_that_have_them(stacked):
 
 @pytest.mark.long
 def test_methods_without_calibrated_intervals_have_weights_and_no_intervals(parts):
-    point = quietly(cv.TopicModel(2, method=cv.EM(max_iter=5), seed=1, threads=1, progress=False), parts[0])
-    sampled = quietly(cv.TopicModel(2, **QUICK), parts[0])
+    point = fitted(cv.TopicModel(2, method=cv.EM(max_iter=5), seed=1, threads=1, progress=False), parts[0])
+    sampled = fitted(cv.TopicModel(2, **QUICK), parts[0])
     found = cv.stack([sampled, point], parts[1])
     assert found.names == ("fit 1", "fit 2")
     assert "lower" not in found.topics()
@@ -305,12 +299,12 @@ def test_what_cannot_be_stacked_is_refused(stacked, parts):
         cv.stack([one, two], held_out.hide(rows, columns))
     with pytest.raises(ValueError, match="held_out must hold the cells of the fit"):
         cv.stack([one, two], held_out.take(np.arange(5)))
-    other = quietly(cv.TopicModel(1, **QUICK), training.take(np.arange(9)))
+    other = fitted(cv.TopicModel(1, **QUICK), training.take(np.arange(9)))
     with pytest.raises(
         ValueError, match=r"fits must cover the same cells, got \(24, 14\) for fit 1 and \(9, 14\)"
     ):
         cv.stack([one, other], held_out)
-    tensor = quietly(cv.TensorModel(1, **QUICK), training)
+    tensor = fitted(cv.TensorModel(1, **QUICK), training)
     with pytest.raises(ValueError, match="axis must be one along which all fits list components"):
         cv.stack([one, tensor], held_out).topics()
     with pytest.raises(TypeError, match=r"rng must be a numpy\.random\.Generator"):
@@ -321,14 +315,14 @@ def test_what_cannot_be_stacked_is_refused(stacked, parts):
 def test_fits_with_other_labels_or_another_noise_are_refused(stacked, parts):
     training, _ = parts
     counts = np.random.default_rng(2).poisson(2.0, training.shape)
-    turned = quietly(cv.TopicModel(2, **QUICK), cv.PrivatizedCounts(counts, 0.4, column_labels=WORDS[::-1]))
+    turned = fitted(cv.TopicModel(2, **QUICK), cv.PrivatizedCounts(counts, 0.4, column_labels=WORDS[::-1]))
     unlabelled = cv.PrivatizedCounts(counts, 0.4)
     with pytest.raises(ValueError, match=r"got label '.*' of fit 1 and '.*' of fit 2 in entry . of 'word'"):
         cv.stack([stacked.fits[1], turned], unlabelled)
-    without = quietly(cv.TopicModel(2, **QUICK), unlabelled)
+    without = fitted(cv.TopicModel(2, **QUICK), unlabelled)
     assert cv.stack([stacked.fits[1], without], unlabelled).weights_.sum() == pytest.approx(1.0)
-    weaker = quietly(cv.TopicModel(2, alpha=0.1, **QUICK), np.maximum(counts, 0))
-    other = quietly(cv.TopicModel(1, alpha=0.5, **QUICK), np.maximum(counts, 0))
+    weaker = fitted(cv.TopicModel(2, alpha=0.1, **QUICK), np.maximum(counts, 0))
+    other = fitted(cv.TopicModel(1, alpha=0.5, **QUICK), np.maximum(counts, 0))
     with pytest.raises(ValueError, match="held_out must have the same noise for every fit"):
         cv.stack([weaker, other], counts)
 
@@ -337,14 +331,14 @@ def test_fits_with_other_labels_or_another_noise_are_refused(stacked, parts):
 def test_families_that_list_other_axes_or_see_other_cells_are_refused_by_name():
     counts = np.random.default_rng(3).poisson(2.0, (6, 6))
     data = cv.PrivatizedCounts(np.triu(counts, 1), 0.4)
-    topics = quietly(cv.TopicModel(2, **QUICK), data)
-    components = quietly(cv.TensorModel(2, modes=("doc", "word"), **QUICK), data)
+    topics = fitted(cv.TopicModel(2, **QUICK), data)
+    components = fitted(cv.TensorModel(2, modes=("doc", "word"), **QUICK), data)
     found = cv.stack([topics, components], data)
     with pytest.raises(
         ValueError, match=r"along the same axes, got \{'fit 1': \('word',\), 'fit 2': \('doc', 'word'\)"
     ):
         found.topics()
-    pairs = quietly(cv.BlockModel(2, directed=False, **QUICK), data)
+    pairs = fitted(cv.BlockModel(2, directed=False, **QUICK), data)
     with pytest.raises(ValueError, match="cells must choose cells that every fit sees, got numbers"):
         cv.stack([topics, pairs], data).log_predictive(data)
 

@@ -19,7 +19,7 @@ from countveil.bridges.protected_counts import Scores, scores_of
 from countveil.common.extras import install
 from countveil.distributions._checks import check_alpha
 from countveil.kernels.compiled import elementwise, kernel
-from countveil.laws.noise.two_sided_geometric import negative_binomial_means as bursty_laws
+from countveil.laws.noise.two_sided_geometric import bursty_reports as bursty_laws
 from countveil.laws.noise.two_sided_geometric import poisson as laws
 from countveil.laws.noise.two_sided_geometric.formulas import censored_log_probability, exposure
 from countveil.privacy.mechanisms import Mechanism

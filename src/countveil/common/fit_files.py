@@ -13,7 +13,7 @@ import stat
 import subprocess
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from math import prod
 from pathlib import Path
@@ -43,18 +43,18 @@ _BEGIN = """
 import json, runpy, sys
 known = json.loads(sys.argv.pop(1))
 sys.path[:] = known + [each for each in sys.path if each not in known]
-runpy.run_module(sys.argv.pop(1), run_name="__main__", alter_sys=True)
+runpy.run_module("countveil.common.fit_files", run_name="__main__", alter_sys=True)
 """
 
 
-def ask(module: str, descriptor: int, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """What a module that calls ``answer`` finds in an open file: {"estimator": its model}, or {"rule": what it breaks}.
+def ask(descriptor: int, path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What ``answer`` says of an open file: {"estimator": its model}, or {"rule": what it breaks}.
 
     ``path`` is what errors call the file. Raises OSError where the process does not start.
     """
     size = os.fstat(descriptor).st_size
     seconds, room = LEAST_SECONDS + size / BYTES_PER_SECOND, ROOM + 2 * size
-    command = [sys.executable, *_ALONE, "-c", _BEGIN, json.dumps(folders()), module, str(room)]
+    command = [sys.executable, *_ALONE, "-c", _BEGIN, json.dumps(folders()), str(room)]
     try:
         done = subprocess.run(command, stdin=descriptor, capture_output=True, timeout=seconds, check=False)
         status, told, complaint = done.returncode, done.stdout, done.stderr
@@ -107,14 +107,14 @@ def limit_memory(room: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
 
 
-def answer(inspect: Callable[[BinaryIO], str], room: int) -> None:
-    """Prints that it is there, and then what ``inspect`` finds in standard input, or the rule that breaks, as JSON."""
+def answer(room: int) -> None:
+    """Prints that it is there, and then the model of the fit in standard input, or the rule that it breaks, as JSON."""
     limit_memory(room)
     sys.stdout.buffer.write(_READY)
     sys.stdout.flush()
     try:
         with open(0, "rb", closefd=False) as source:
-            found = {"estimator": inspect(source)}
+            found = {"estimator": inspect_open(source)}
     except MemoryError:
         found = {"rule": f"must be readable in {room} bytes of memory, got one that takes more"}
     except Exception as error:  # what a file from anybody makes libraries raise has no end
@@ -451,7 +451,7 @@ def _sealed(descriptor: int, path: str | os.PathLike[str]) -> bytes:
 def _inspected(descriptor: int, path: str | os.PathLike[str]) -> str:
     """What ``inspect`` finds in a process of its own."""
     os.lseek(descriptor, 0, os.SEEK_SET)
-    found = ask("countveil.common.fit_files", descriptor, path)
+    found = ask(descriptor, path)
     if "rule" in found:
         raise FitFileError(path, found["rule"])
     return str(found["estimator"])
@@ -577,4 +577,4 @@ def _check_values(found: Checked, path: str, least: float = 0.0) -> None:
 
 
 if __name__ == "__main__":
-    answer(inspect_open, int(sys.argv[1]))
+    answer(int(sys.argv[1]))

@@ -57,14 +57,7 @@ def npmi_by_topic(top_words: Any, counts: Any) -> np.ndarray:
             columns of counts.
     """
     words, present = _checked(top_words, counts)
-    columns, inverse = np.unique(words, return_inverse=True)
-    held = present[:, columns]
-    joint_vw = (held.T @ held).toarray() / present.shape[0]
-    single_v = joint_vw.diagonal()
-    first, second = np.triu_indices(words.shape[1], k=1)
-    inverse = inverse.reshape(words.shape)
-    v, w = inverse[:, first], inverse[:, second]
-    return _npmi_of_pairs(joint_vw[v, w], single_v[v], single_v[w]).mean(axis=1)
+    return _npmi_of_pairs(*(held / present.shape[0] for held in _held(words, present))).mean(axis=1)
 
 
 def npmi(top_words: Any, counts: Any) -> float:
@@ -88,23 +81,27 @@ def umass_by_topic(top_words: Any, counts: Any) -> np.ndarray:
         ValueError: as ``npmi_by_topic``, and a word, other than the last of its topic, that is in no document.
     """
     words, present = _checked(top_words, counts)
-    columns, inverse = np.unique(words, return_inverse=True)
-    held = present[:, columns]
-    both_vw = (held.T @ held).toarray()
-    first, second = np.triu_indices(words.shape[1], k=1)
-    inverse = inverse.reshape(words.shape)
-    v, w = inverse[:, first], inverse[:, second]
-    single = both_vw.diagonal()[v]
+    both, single, _ = _held(words, present)
     if (single == 0.0).any():
+        first = words[:, np.triu_indices(words.shape[1], k=1)[0]]
         raise ValueError(
-            f"top_words must occur in counts, got column {columns[v[single == 0.0][0]]}, which does not"
+            f"top_words must occur in counts, got column {first[single == 0.0][0]}, which does not"
         )
-    return np.log((both_vw[v, w] + 1.0) / single).mean(axis=1)
+    return np.log((both + 1.0) / single).mean(axis=1)
 
 
 def umass(top_words: Any, counts: Any) -> float:
     """Mean over topics of ``umass_by_topic``; the same arguments and errors."""
     return float(umass_by_topic(top_words, counts).mean())
+
+
+def _held(words: np.ndarray, present: sp.csc_array) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Numbers of documents with both words of each pair of a topic, with the first and with the second, (K, pairs)."""
+    columns, inverse = np.unique(words, return_inverse=True)
+    held = present[:, columns]
+    both_vw = (held.T @ held).toarray()
+    v, w = inverse.reshape(words.shape)[:, np.triu_indices(words.shape[1], k=1)].transpose(1, 0, 2)
+    return both_vw[v, w], both_vw.diagonal()[v], both_vw.diagonal()[w]
 
 
 def _npmi_of_pairs(joint: np.ndarray, first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -106,7 +106,9 @@ def run(corpus: Corpus, plan: Plan, watcher: Watcher) -> Study:
         warnings.simplefilter("ignore", FitWarning)  # the verdict says what can be printed
         warnings.simplefilter("ignore", ConvergenceWarning)  # short chains by design; the scores judge them
         watcher.stage("compiling (once; kept for the next run)")
-        ours(_first_rows(releases[shown, 1]), plan.sampling._replace(tune=1, draws=1), 0)
+        some = releases[shown, 1]
+        few = Release(np.asarray(some.reports)[:8], some.mechanism, some.truncated)
+        ours(few, plan.sampling._replace(tune=1, draws=1), 0)
         jobs = _jobs(corpus, plan, releases)
         watcher.begin(len(jobs))
         with ThreadPoolExecutor(plan.threads) as pool:
@@ -179,11 +181,6 @@ def _privatized(corpus: Corpus, level: str) -> Release:
     return privatize(
         corpus.counts, PrivacyLevel(level, 1), row_labels=corpus.titles, column_labels=corpus.words
     )
-
-
-def _first_rows(release: Release, n: int = 8) -> Release:
-    """A few rows, enough to have every kernel compiled."""
-    return Release(np.asarray(release.reports)[:n], release.mechanism, release.truncated)
 
 
 def _draws(plan: Plan) -> range:

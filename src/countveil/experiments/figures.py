@@ -10,7 +10,7 @@ import pandas as pd
 from countveil.experiments.demo import NO_NOISE
 from countveil.experiments.exhibits import summary
 from countveil.planning.contenders import TRUE_COUNTS, ZERO
-from countveil.plotting.style import HEAT, METHODS, new_figure, tidy
+from countveil.plotting.style import HEAT, METHODS, legend_below, new_figure, tidy
 
 PANELS = {
     "log_score": "log score per token\n(higher is better)",
@@ -31,14 +31,7 @@ def save_figure(fits: pd.DataFrame, path: Path) -> None:
         axes.set_ylabel(label)
         axes.set_xlabel("epsilon/N (more noise to the left)")
         tidy(axes)
-    handles = {
-        label: handle
-        for axes in figure.axes
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(
-        handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), frameon=False
-    )
+    legend_below(figure)
     draws = int(found["draws"].max())
     figure.suptitle(
         f"What is recovered of the true counts; bars span {draws} noise draws" if draws > 1

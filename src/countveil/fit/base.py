@@ -38,6 +38,8 @@ from countveil.fit.rows import (
     check_dates_given,
     check_formula,
     covariates_in_order,
+    keep_covariates,
+    keep_dates,
     restore_covariates,
     restore_dates,
 )
@@ -463,6 +465,10 @@ class FactorizationEstimator(Options, BaseEstimator):
 
     def _adopt(self, tree: xr.DataTree) -> None:
         """Take over a posterior, from a fit or from a file."""
+        if self.covariates_ is not None:
+            keep_covariates(self, tree)
+        if self.dates_ is not None:
+            keep_dates(self, tree)
         self.posterior_ = tree
         self._matched: dict[Any, list[Matched]] = {}
         keep_choice(self, self.model_)

@@ -15,7 +15,7 @@ from countveil.data.release_files import ReleaseFiles
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.choosing import chosen_likelihood, size_of
 from countveil.fit.effects import Effects
-from countveil.fit.rows import Formula, keep_covariates, with_covariates
+from countveil.fit.rows import Formula, with_covariates
 from countveil.kernels.entries import MASKED
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import Layout, Part
@@ -158,8 +158,6 @@ class BlockModel(FactorizationEstimator):
         return factorization(spec, sizes, priors, self_loops=self.self_loops, likelihood=likelihood)
 
     def _adopt(self, tree: xr.DataTree) -> None:
-        if self.covariates_ is not None:
-            keep_covariates(self, tree)
         super()._adopt(tree)
         found = self._reader.network
         assert found is not None

@@ -6,14 +6,13 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pandas as pd
-import xarray as xr
 
 from countveil.common.parameters import WholeOrAuto, declared
 from countveil.fit import projection
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.choosing import size_of
 from countveil.fit.effects import Effects
-from countveil.fit.rows import Formula, keep_covariates, with_covariates
+from countveil.fit.rows import Formula, with_covariates
 from countveil.models.layout import HYPERS, RESERVED, Layout
 from countveil.models.spec import Spec, parse_spec
 
@@ -62,11 +61,6 @@ class TensorModel(projection.TransformerMixin, FactorizationEstimator):
     def _priors(self, spec: Spec, sizes: dict[str, int], mean_count: float) -> dict[str, Any]:
         priors = super()._priors(spec, sizes, mean_count)
         return priors if self.covariates_ is None else with_covariates(self, priors, spec.names[0])
-
-    def _adopt(self, tree: xr.DataTree) -> None:
-        if self.covariates_ is not None:
-            keep_covariates(self, tree)
-        super()._adopt(tree)
 
     def _modes(self, n_modes: int) -> list[str]:
         if self.modes is None:

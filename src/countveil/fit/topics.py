@@ -18,13 +18,7 @@ from countveil.fit.documents import Documents
 from countveil.fit.effects import Effects
 from countveil.fit.known_topics import KnownTopics, SeedWords
 from countveil.fit.naming import NAMES
-from countveil.fit.rows import (
-    Formula,
-    keep_covariates,
-    keep_dates,
-    with_covariates,
-    with_dates,
-)
+from countveil.fit.rows import Formula, with_covariates, with_dates
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout, Part
 from countveil.models.spec import Spec, parse_spec
@@ -151,13 +145,6 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
     def _restored(self, tree: xr.DataTree, model: Factorization) -> Factorization:
         knowledge.restore_topics(self, tree)
         return knowledge.restore_seeds(self, tree, super()._restored(tree, model), "phi")
-
-    def _adopt(self, tree: xr.DataTree) -> None:
-        if self.covariates_ is not None:
-            keep_covariates(self, tree)
-        if self.dates_ is not None:
-            keep_dates(self, tree)
-        super()._adopt(tree)
 
     @property
     def components_(self) -> np.ndarray:

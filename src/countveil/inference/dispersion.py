@@ -37,7 +37,6 @@ from countveil.models.factorization import Factorization
 SWEEPS_PER_MOVE = 4, 10  # for few stored cells and for many
 CELLS_PER_SWEEP = 4096  # stored cells that add a sweep between moves
 TOGETHER = 4  # moves from one of all p together to the next
-STEPS = 3  # of each p in a move of rows or columns
 WIDTH = 0.5  # of the first slice of all p together
 STARTS = np.linspace(-4.0, 7.0, 12)  # logits among which a start looks for p
 
@@ -96,7 +95,7 @@ def moved_apart(
     """
     f = holder(model)
     if f is None:
-        logits = draw_by_steps(lambda x: curve.density(x, np.zeros(x.size)), curve.logits, LOGITS, rng, STEPS)
+        logits = draw_by_steps(lambda x: curve.density(x, np.zeros(x.size)), curve.logits, LOGITS, rng)
         return tuple(factors), tuple(hypers), curve.parameters_at(logits)
     shapes, products = prior_sums(model, observations, f, hypers[f], factors[f])
 
@@ -104,7 +103,7 @@ def moved_apart(
         log_c = log_mean(curve.logits) - log_mean(x)
         return curve.density(x, log_c) + shapes * log_c - products * np.expm1(log_c)
 
-    logits = draw_by_steps(density, curve.logits, LOGITS, rng, STEPS)
+    logits = draw_by_steps(density, curve.logits, LOGITS, rng)
     new = scaled(model, factors, log_mean(curve.logits) - log_mean(logits))
     return new, tuple(hypers), curve.parameters_at(logits)
 

@@ -15,7 +15,7 @@ from countveil.planning.answers import ERRORS, Target, misleads, participants, s
 from countveil.planning.contenders import COLUMN_MEANS, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO
 from countveil.planning.simulate import NO_NOISE, Grid, heading, simulate
 from countveil.planning.truths import Source
-from countveil.plotting.style import GREEN, METHODS, new_figure, tidy
+from countveil.plotting.style import GREEN, METHODS, legend_below, new_figure, tidy
 
 HEADINGS = {
     "mae": "MAE to\ncounts",
@@ -147,14 +147,7 @@ def save_figure(found: pd.DataFrame, targets: Iterable[Target], paths: dict[str,
     for top, bottom, label in zip(grid[0], grid[-1], panels.values(), strict=True):
         top.set_title(label, fontsize=9)
         bottom.set_xlabel("participants")
-    handles = {
-        label: handle
-        for axes in figure.axes
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
-    }
-    figure.legend(
-        handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), frameon=False
-    )
+    legend_below(figure)
     figure.suptitle(
         f"Simulated studies: means over {int(found['replicates'].max())} replicates, "
         f"bars of {ERRORS:g} standard errors",

@@ -32,7 +32,7 @@ def activity(fit: Fit, which: Iterable[int] | None = None, interval: float = 0.9
     """
     if not hasattr(fit, "activity"):
         raise TypeError(f"fit must be a DynamicModel, got {type(fit).__name__}")
-    ax = drawn_by_component(fit, fit.activity(interval), "rate", which, ax)
+    ax = drawn_by_component(fit.activity(interval), "rate", which, ax)
     ax.set_ylabel(f"expected counts{said_of_intervals(fit, interval)}", wrap=True)
     return ax
 
@@ -54,13 +54,13 @@ def seasons(fit: Fit, which: Iterable[int] | None = None, interval: float = 0.9,
     """
     if not hasattr(fit, "seasons"):
         raise TypeError(f"fit must be a DynamicModel, got {type(fit).__name__}")
-    ax = drawn_by_component(fit, fit.seasons(interval), "factor", which, ax)
+    ax = drawn_by_component(fit.seasons(interval), "factor", which, ax)
     ax.axhline(1.0, color=style.BLACK, linewidth=0.6, linestyle=":")
     ax.set_ylabel(f"factor of the season{said_of_intervals(fit, interval)}", wrap=True)
     return ax
 
 
-def drawn_by_component(fit: Fit, table: Any, value: str, which: Iterable[int] | None, ax: Any) -> Any:
+def drawn_by_component(table: Any, value: str, which: Iterable[int] | None, ax: Any) -> Any:
     """A line with a band for each component of a table, over the steps that its second column names."""
     known = table["component"].unique().tolist()
     wanted = known[:5] if which is None else chosen(known, which)

@@ -79,8 +79,8 @@ def short(value: Fraction) -> str:
     return f"{nearest:.6g}"
 
 
-def rounded_up(value: float | Fraction, digits: int = 3) -> str:
-    """A positive bound for reading, with this many significant digits: never less than the value.
+def rounded_up(value: float | Fraction) -> str:
+    """A positive bound for reading, with three significant digits: never less than the value.
 
     A float may be more than what it stands for by its own rounding, which is left out.
     """
@@ -88,7 +88,7 @@ def rounded_up(value: float | Fraction, digits: int = 3) -> str:
         return "inf"
     exactly = Fraction(value) * (1 - Fraction(1, 10**14)) if isinstance(value, float) else value
     with localcontext() as context:
-        context.prec, context.rounding = digits, ROUND_CEILING
+        context.prec, context.rounding = 3, ROUND_CEILING
         return f"{(Decimal(exactly.numerator) / Decimal(exactly.denominator)).normalize():g}"
 
 

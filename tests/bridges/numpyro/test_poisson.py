@@ -26,6 +26,7 @@ pytestmark = pytest.mark.long
 numpyro.enable_x64()
 
 REPORTS, RATES = np.array([-7, 0, 1, 3, 30, 1000]), np.array([1e-6, 0.01, 2.5, 30.0, 1e3, 1e6])
+CASES = REPORTS.size * RATES.size  # a size that is compiled anyway
 PAGE = Path(__file__).parents[3] / "docs" / "regression.md"
 
 
@@ -84,9 +85,12 @@ def test_log_prob_and_gradient_agree_with_the_compiled_functions_everywhere():
 
 
 def test_extremes():
-    reports = np.array([3, 0, -(10**7), 10**7, 10**7, 5, 10**6, 10**6, 2])
-    rate = np.array([1e-300, 1e-300, 2.0, 1e7, 9.9e6, 1e7, 3.0, 1e6, 1.0])
-    alpha = np.array([0.5, 0.5, 0.9, 1e-12, 1 - 1e-9, 0.3, 1 - 1e-9, 1 - 1e-6, 1e-300])
+    cases = [
+        [3, 0, -(10**7), 10**7, 10**7, 5, 10**6, 10**6, 2],
+        [1e-300, 1e-300, 2.0, 1e7, 9.9e6, 1e7, 3.0, 1e6, 1.0],
+        [0.5, 0.5, 0.9, 1e-12, 1 - 1e-9, 0.3, 1 - 1e-9, 1 - 1e-6, 1e-300],
+    ]
+    reports, rate, alpha = (np.resize(each, CASES) for each in cases)
     got = PrivatizedPoisson(rate, alpha).log_prob(reports)
     np.testing.assert_allclose(got, cv.log_likelihood(reports, rate, alpha), rtol=1e-11)
     expected = cv.expected_true_counts(reports, rate, alpha) / rate - 1
@@ -100,7 +104,7 @@ def test_a_rate_that_overflows_or_vanishes_scores_without_nan(alpha):
     assert (score[:, 1] < -1e290).all()
     assert np.isclose(score[0, 0], np.log((1 - alpha) / (1 + alpha)))
     assert not np.isnan(score).any()
-    assert slopes([4], [0.0], [0.5]) == pytest.approx(1.0)
+    assert slopes(*(np.full(CASES, each) for each in (4, 0.0, 0.5))) == pytest.approx(1.0)
 
 
 def test_gradient_by_finite_differences_and_a_second_derivative():
@@ -131,15 +135,16 @@ def test_single_precision_is_decent():
 
 
 def test_without_noise_it_is_the_poisson_distribution():
-    law = PrivatizedPoisson(jnp.array([0.5, 4.0]), 0.0)
-    poisson = dist.Poisson(law.rate)
-    counts = np.arange(40)[:, None]
-    np.testing.assert_allclose(law.log_prob(counts), poisson.log_prob(counts), rtol=1e-12)
-    assert (law.log_prob(-1) == -np.inf).all()
-    assert slopes([3, 0], [2.0, 2.0], [0.0, 0.0]).tolist() == [0.5, -1.0]
+    counts = np.arange(-1, 599)  # as many as below, so that they are compiled once
+    for rate in (0.5, 4.0):
+        score = np.asarray(PrivatizedPoisson(rate, 0.0).log_prob(counts))
+        np.testing.assert_allclose(score[1:], dist.Poisson(rate).log_prob(counts[1:]), rtol=1e-12)
+        assert score[0] == -np.inf
+    assert slopes(*(np.resize(each, CASES) for each in ([3, 0], 2.0, 0.0))).tolist()[:2] == [0.5, -1.0]
     assert (draw(PrivatizedPoisson(4.0, 0.0), jax.random.key(3)) >= 0).all()
-    mixed = PrivatizedPoisson(2.0, np.array([0.0, 0.5])).log_prob(3)
-    np.testing.assert_allclose(mixed, cv.log_likelihood(3, 2.0, [0.0, 0.5]), rtol=1e-13)
+    alpha = np.resize([0.0, 0.5], 600)
+    mixed = PrivatizedPoisson(2.0, alpha).log_prob(np.full(600, 3))
+    np.testing.assert_allclose(mixed, cv.log_likelihood(3, 2.0, alpha), rtol=1e-13)
 
 
 @pytest.mark.parametrize(("rate", "alpha"), [(0.2, 0.9), (3.0, 0.4), (1.0, 0.0)])

@@ -14,6 +14,7 @@ from countveil.models.priors import (
     seeded,
 )
 from tests.joint import FALSE_ALARM, matrix_model
+from tests.models.priors.test_learned_shape import log_law_of_entry
 
 CUT = 1e-7  # in place of the smallest number, so that entries are cut
 OFFSETS = np.linspace(0.5, 2.0, 6)[:, None]
@@ -30,12 +31,6 @@ def entries(seed=1):
     value = np.random.default_rng(seed).gamma(0.4, 1.0, FACTOR.shape)
     value[[0, 0, -1], [0, 1, 2]] = 1e-9
     return np.maximum(value, CUT)
-
-
-def log_law_of_entry(x, a, b):
-    """An entry that was cut is one of those below."""
-    law = stats.gamma(a, scale=1.0 / b)
-    return law.logcdf(CUT) if x <= CUT else law.logpdf(x)
 
 
 def law_of_shape(prior, value, scale):

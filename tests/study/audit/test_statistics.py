@@ -7,16 +7,12 @@ from countveil.privacy import PrivacyLevel
 from countveil.privacy.mechanisms import DiscreteGaussian, Skellam
 from countveil.study.audit import statistics as ours
 from countveil.study.audit.statistics import GaussianLaw
+from tests.privacy.test_noise import seeded
 
 
 def at(rate):
     """The law of noise at a rate."""
     return PrivacyLevel(rate, 1).mechanism
-
-
-def seeded(rate, size, seed=1):
-    rng = np.random.default_rng(seed)
-    return rng.geometric(-math.expm1(-rate), size) - rng.geometric(-math.expm1(-rate), size)
 
 
 @pytest.mark.long

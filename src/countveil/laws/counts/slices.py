@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-SCALES = 0.03, 3.0  # of Metropolis steps
+STEPS, SCALES = 3, (0.03, 3.0)  # of Metropolis
 WIDTH = 1.0  # about as wide as slices are, or a few times less
 
 
@@ -83,9 +83,8 @@ def draw_by_steps(
     now: np.ndarray,
     bounds: tuple[float, float],
     rng: np.random.Generator,
-    n_steps: int,
 ) -> np.ndarray:
-    """New values (n,) by ``n_steps`` Metropolis steps, which leave each density as it is.
+    """New values (n,) by STEPS Metropolis steps, which leave each density as it is.
 
     Each step of each number has a scale of its own, drawn from SCALES whatever the state, so that none has to be tuned.
     A pass over the data serves all numbers, and slices would take as many passes as the slowest of them needs.
@@ -97,7 +96,7 @@ def draw_by_steps(
     if not (here < np.inf).all():
         wrong = ~(here < np.inf)
         raise no_slice(here[wrong][0], now[wrong][0])
-    for _ in range(n_steps):
+    for _ in range(STEPS):
         scale = np.exp(rng.uniform(math.log(SCALES[0]), math.log(SCALES[1]), now.shape))
         tried = now + scale * rng.standard_normal(now.shape)
         within = (bounds[0] <= tried) & (tried <= bounds[1])

@@ -119,7 +119,7 @@ class GaussianLaw(AdditiveLaw):
         self.log_scale = math.log(sigma) + 0.5 * math.log(2 * math.pi)
 
     def log_mass(self, tau: Floats) -> Floats:
-        """The log density."""
+        """The log density, or log P(tau)."""
         return -0.5 * (tau / self.sigma) ** 2 - self.log_scale
 
     def log_cdf(self, tau: Floats) -> Floats:
@@ -142,12 +142,13 @@ class GaussianLaw(AdditiveLaw):
         return self.sigma * rng.standard_normal(shape)
 
 
-class DiscreteGaussianLaw(AdditiveLaw):
+class DiscreteGaussianLaw(GaussianLaw):
     """P(tau) = exp(-tau^2 / (2 sigma^2)) / sum_k exp(-k^2 / (2 sigma^2)), tau whole."""
 
+    real = False
+
     def __init__(self, sigma: float) -> None:
-        self.sigma = sigma
-        self.log_scale = math.log(sigma) + 0.5 * math.log(2 * math.pi)
+        super().__init__(sigma)
         if sigma < 5.0:  # beyond, the sum is the integral: they differ by 2 exp(-2 pi^2 sigma^2), relatively
             k = np.arange(1.0, math.ceil(40.0 * sigma) + 2)
             mass = 2.0 * np.exp(-0.5 * (k / sigma) ** 2)
@@ -155,27 +156,12 @@ class DiscreteGaussianLaw(AdditiveLaw):
             fourth = float(mass @ (k / sigma) ** 4) / (1.0 + mass.sum())
             self.excess_kurtosis = max(fourth - 3.0, 0.0)  # up to .6, near sigma = .5
 
-    def log_mass(self, tau: Floats) -> Floats:
-        """log P(tau)."""
-        return -0.5 * (tau / self.sigma) ** 2 - self.log_scale
-
     def log_cdf(self, tau: Floats) -> Floats:
         """log P(noise <= tau), tau whole: by the tail on its own side of 0."""
         below = tau < 0
         tails = self._log_tail(np.where(below, -tau, tau + 1.0))
         with np.errstate(divide="ignore"):
             return np.where(below, tails, np.log1p(-np.exp(tails)))
-
-    @property
-    def spread(self) -> float:
-        """sigma."""
-        return self.sigma
-
-    def pieces(self, reports: Floats) -> Pieces:
-        """Quadratic."""
-        return pieces(
-            QUADRATIC, reports.size, value=reports, scale=0.5 / self.sigma**2, constant=-self.log_scale
-        )
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
         """Two-sided geometric candidates, rejected as by Canonne, Kamath and Steinke (2020), algorithm 3."""

@@ -1,7 +1,5 @@
 """The page from its parts: one file with one script, which alone its own policy lets run."""
 
-import base64
-import hashlib
 import html
 import json
 import os
@@ -15,6 +13,7 @@ from countveil.fit.base import FactorizationEstimator
 from countveil.privacy._text import plain
 from countveil.report.browse.gathered import gathered
 from countveil.report.browse.rows import CHOICES, HIDDEN
+from countveil.study.page.write import policy
 
 SCRIPTS = "parts.js", "views.js", "app.js"
 _HERE = Path(__file__).parent
@@ -92,23 +91,5 @@ def page_of(data: dict[str, Any], title: str) -> str:
     return _SLOT.sub(lambda found: parts[found[1]], _part("browse.html"))
 
 
-def policy(script: str, style: str) -> str:
-    """The content-security policy: this script and this style, and nothing from anywhere."""
-    rules = {
-        "default-src": "'none'",
-        "script-src": f"'sha256-{_hash(script)}'",
-        "style-src": f"'sha256-{_hash(style)}'",
-        "base-uri": "'none'",
-        "form-action": "'none'",
-        "require-trusted-types-for": "'script'",
-        "trusted-types": "'none'",
-    }
-    return "; ".join(f"{name} {value}" for name, value in rules.items())
-
-
 def _part(name: str) -> str:
     return (_HERE / name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")

@@ -50,7 +50,7 @@ def page(study: Study, said: dict[str, str] | None = None) -> str:
     script = '"use strict";\n(() => {\n' + "".join(_part(name) for name in SCRIPTS) + "})();\n"
     style = _part("page.css")
     parts = {
-        "policy": policy(study, script, style),
+        "policy": policy(script, style, study.address),
         "style": style,
         "script": script,
         "data": json.dumps(_data(study, said), separators=(",", ":")).replace("<", "\\u003c"),
@@ -59,13 +59,13 @@ def page(study: Study, said: dict[str, str] | None = None) -> str:
     return _SLOT.sub(lambda found: (parts | texts)[found[1]], _part("page.html"))
 
 
-def policy(study: Study, script: str, style: str) -> str:
-    """The content-security policy: this script and this style, and the study's address if it has one."""
+def policy(script: str, style: str, address: str | None = None) -> str:
+    """The content-security policy of a page: this script, this style, and an address to send to if there is one."""
     rules = {
         "default-src": "'none'",
         "script-src": f"'sha256-{_hash(script)}'",
         "style-src": f"'sha256-{_hash(style)}'",
-        "connect-src": study.address or "'none'",
+        "connect-src": address or "'none'",
         "base-uri": "'none'",
         "form-action": "'none'",
         "require-trusted-types-for": "'script'",
