@@ -12,7 +12,7 @@ from countveil.common.parameters import check_positive
 from countveil.data.labels import is_default, texts_of
 from countveil.fit.choosing import is_auto
 from countveil.fit.naming import check_name
-from countveil.inference.methods import check_seeds
+from countveil.inference.methods import check_need
 from countveil.models.factorization import Factorization
 from countveil.models.priors import Prior, SeededPrior
 
@@ -201,7 +201,7 @@ class SeedWords:
 
 def check_seed_words(model: Any) -> None:
     """Refuse seeds together with parameters that do not go with them; raises ValueError."""
-    check_seeds(model._method, "seeds")
+    check_need(model._method, "seeds", "seeds")
     name = model._sized_by[0]
     if not is_auto(model) and getattr(model, name) < len(model.seeds):
         raise ValueError(

@@ -12,7 +12,7 @@ from countveil.data.covariates import LONGEST, Covariates, check_levels, read_co
 from countveil.data.dates import MOST_STEPS, Dates
 from countveil.data.reports import in_rows_of
 from countveil.fit.choosing import is_auto
-from countveil.inference.methods import check_covariates, check_dates
+from countveil.inference.methods import check_need
 from countveil.models.factorization import Factorization
 from countveil.models.priors import (
     LEARNED,
@@ -48,7 +48,7 @@ def check_dates_given(model: Any) -> None:
     """Refuse dates that a model cannot take, before its data are read; raises ValueError."""
     if not model._takes_dates:
         raise ValueError(f"time goes with TopicModel, whose rows may have dates, got {type(model).__name__}")
-    check_dates(model._method, "time")
+    check_need(model._method, "dates", "time")
     check_size_and_rate(model, "time")
     if model._formula is not None:
         raise ValueError(f"prevalence must be None with time, got {model._formula!r}")
@@ -58,7 +58,7 @@ def check_dates_given(model: Any) -> None:
 
 def check_formula(model: Any) -> None:
     """Refuse a formula beside parameters that it does not go with; raises ValueError."""
-    check_covariates(model._method, "prevalence")
+    check_need(model._method, "covariates", "prevalence")
     check_size_and_rate(model, "prevalence")
 
 

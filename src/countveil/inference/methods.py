@@ -1,6 +1,6 @@
 """All methods by name: an algorithm is a module with a class of ``Method``, and a line in this table."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -140,7 +140,7 @@ def check_model(method: Method, model: Factorization, noise: Noise) -> None:
         got = f"got one of kind {factor.prior.kind!r} for {factor.name!r}"
         check_learned_shapes(method, factor.prior.learns_shape, f"shape of {factor.name!r}")
         if factor.prior.needs is not None:
-            NEEDS[factor.prior.needs](method, f"prior of {factor.name!r}")
+            check_need(method, factor.prior.needs, f"prior of {factor.name!r}")
         if factor.prior.of_rows and factor.symmetric:
             raise ValueError(f"{factor.prior.needs} must be of a factor with rows, {got}")
         coupled = factor.fixed is None and not factor.prior.independent
@@ -192,36 +192,20 @@ def check_learned_shapes(method: Method, learned: bool, name: str) -> None:
         )
 
 
-def check_covariates(method: Method, name: str) -> None:
-    """Refuse covariates of the rows for a method that cannot treat them; raises ValueError, which says their name."""
-    if not method.covariates:
-        raise ValueError(
-            f"{name} goes with {those('covariates')}, which treats covariates, got method {method.name!r}"
-        )
+def check_need(method: Method, need: str, name: str) -> None:
+    """Refuse what a prior needs for a method that cannot treat it; raises ValueError, which begins with the name."""
+    ability, does = NEEDS[need]
+    if not getattr(method, ability):
+        raise ValueError(f"{name} goes with {those(ability)}, which {does}, got method {method.name!r}")
 
 
-def check_seeds(method: Method, name: str) -> None:
-    """Refuse seeded words for a method that cannot treat them; raises ValueError, which says their name."""
-    if not method.seeds:
-        raise ValueError(
-            f"{name} goes with {those('seeds')}, which keep seeded topics in place, got method {method.name!r}"
-        )
-
-
-def check_dates(method: Method, name: str) -> None:
-    """Refuse dates of the rows for a method that cannot treat them; raises ValueError, which says their name."""
-    if not method.covariates:
-        raise ValueError(
-            f"{name} goes with {those('covariates')}, which treats dates of rows, got method {method.name!r}"
-        )
-
-
-NEEDS: dict[str, Callable[[Method, str], None]] = {
-    "seeds": check_seeds,
-    "covariates": check_covariates,
-    "dates": check_dates,
+NEEDS: dict[str, tuple[str, str]] = {
+    "seeds": ("seeds", "keep seeded topics in place"),
+    "covariates": ("covariates", "treats covariates"),
+    "dates": ("covariates", "treats dates of rows"),
+    "layers": ("covariates", "treats topics of topics"),
 }
-"""What checks that a method has the ability that a prior needs."""
+"""The ability that a method has to have for what a prior needs, and what methods with it do."""
 
 
 def in_words() -> str:
