@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from countveil.models.priors import dirichlet, layered_rows
+from countveil.models.priors import dirichlet, gamma_chain, layered_rows
 from countveil.models.priors.layered_rows import Layers, sizes_of
 
 LEAST = 1e-150
@@ -10,7 +10,7 @@ LEAST = 1e-150
 
 def moderate(monkeypatch):
     """Priors of hyperparameters have moderate moments, and nothing underflows."""
-    monkeypatch.setattr(layered_rows, "RATE_SHAPE", 4.0)
+    monkeypatch.setattr(gamma_chain, "SPREAD", 0.4)
     monkeypatch.setattr(layered_rows, "LEVEL_SHAPE", 5.0)
     monkeypatch.setattr(layered_rows, "TOP_SHAPE", 3.0)
     monkeypatch.setattr(dirichlet, "MEDIAN", 1.0)
@@ -23,7 +23,9 @@ def draw_layers(prior, shape, scale, rng):
     each = (k, *prior.n_upper)
     top = rng.gamma(p.TOP_SHAPE, prior.usual_top(k) / p.TOP_SHAPE, each[-1])
     levels = rng.gamma(p.LEVEL_SHAPE, prior.usual_levels(k) / p.LEVEL_SHAPE)
-    rates = rng.gamma(p.RATE_SHAPE, 1.0 / levels[:, None], (len(each), n_rows))
+    steadiness = gamma_chain.CONCENTRATION * np.exp(gamma_chain.SPREAD * rng.standard_normal(len(each)))
+    s = steadiness[:, None]
+    rates = np.maximum(rng.gamma(s, 1.0 / (s * levels[:, None]), (len(each), n_rows)), LEAST)
     concentrations = dirichlet.MEDIAN * np.exp(dirichlet.SPREAD * rng.standard_normal(len(each) - 1))
     loadings = tuple(
         rng.dirichlet(np.full(below, a), own).T
@@ -36,5 +38,5 @@ def draw_layers(prior, shape, scale, rng):
     if not loadings:
         found[0] = found[0] / scale[:, None]
     value, *upper = found[::-1]
-    layers = Layers(tuple(upper), loadings, concentrations, top, rates, levels, ())
+    layers = Layers(tuple(upper), loadings, concentrations, top, rates, levels, steadiness, ())
     return layers._replace(sizes=sizes_of(layers, value)), value

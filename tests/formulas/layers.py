@@ -108,26 +108,34 @@ def a_layer_given_its_counts():
 
 @formula("21.5")
 def rates_of_layers():
-    r"""b_{td} \mid \theta \sim \mathrm{Gamma}\Big( .5 + \sum_j \theta^{(t+1)}_{dj}, \; c_t + \sum_k
-    \theta^{(t)}_{dk} \Big)
+    r"""\begin{aligned} b_{td} \mid \theta & \sim \mathrm{Gamma}\Big( s_t + \sum_j \theta^{(t+1)}_{dj}, \; s_t
+    c_t + \sum_k \theta^{(t)}_{dk} \Big), \cr c_t \mid b & \sim \mathrm{Gamma}\Big( .1 + D s_t, \;
+    \frac{.1}{c_{t0}} + s_t \sum_d b_{td} \Big) \end{aligned}
     """
-    own, rng = known(TWO), np.random.default_rng(6)
-    value, (upper,), c = np.array([[0.3, 2.0], [1.0, 0.2], [4.0, 1.0]]), own.upper, own.levels
+    own, rng = known(TWO, steadiness=np.array([3.0, 1.7])), np.random.default_rng(6)
+    value, (upper,) = np.array([[0.3, 2.0], [1.0, 0.2], [4.0, 1.0]]), own.upper
+    s, c, usual = own.steadiness, own.levels, TWO.usual_levels(2)
     shapes, b = upper @ own.loadings[0].T, np.array([0.3, 1.0, 2.5])
     for d in range(3):
-        printed = stats.gamma.logpdf(b, 0.5 + upper[d].sum(), scale=1.0 / (c[0] + value[d].sum()))
-        brute = stats.gamma.logpdf(b, 0.5, scale=1.0 / c[0])
-        brute = brute + sum(
-            stats.gamma.logpdf(v, x, scale=1.0 / b) for v, x in zip(value[d], shapes[d], strict=True)
-        )
+        printed = stats.gamma.logpdf(b, s[0] + upper[d].sum(), scale=1.0 / (s[0] * c[0] + value[d].sum()))
+        brute = stats.gamma.logpdf(b, s[0], scale=1.0 / (s[0] * c[0]))
+        for v, x in zip(value[d], shapes[d], strict=True):
+            brute = brute + stats.gamma.logpdf(v, x, scale=1.0 / b)
         same(np.diff(printed), np.diff(brute))
+    levels = np.array([0.4, 1.1, 3.0])
+    printed = stats.gamma.logpdf(levels, 0.1 + 3 * s[0], scale=1.0 / (0.1 / usual[0] + s[0] * b.sum()))
+    brute = stats.gamma.logpdf(levels, 0.1, scale=usual[0] / 0.1)
+    brute = brute + sum(stats.gamma.logpdf(each, s[0], scale=1.0 / (s[0] * levels)) for each in b)
+    same(np.diff(printed), np.diff(brute))
     places = []
     for _ in range(800):
-        rates = TWO.draw_rates(own, ONES, value, rng).rates
+        drawn = TWO.draw_rates(own, ONES, value, rng)
         for t, (shape, sums) in enumerate(((upper.sum(axis=1), value), (own.top.sum(), upper))):
-            law = stats.gamma(0.5 + shape, scale=1.0 / (c[t] + sums.sum(axis=1)))
-            places.append(law.cdf(rates[t]))
-    assert uniform(places)
+            law = stats.gamma(s[t] + shape, scale=1.0 / (s[t] * c[t] + sums.sum(axis=1)))
+            places.append(law.cdf(drawn.rates[t]))
+            law = stats.gamma(0.1 + 3 * s[t], scale=1.0 / (0.1 / usual[t] + s[t] * drawn.rates[t].sum()))
+            places.append([law.cdf(drawn.levels[t])])
+    assert uniform(np.concatenate(places))
 
 
 @formula("21.6")

@@ -60,7 +60,13 @@ def statistics(state, model):
     rates, log_b = np.log(state.factors[0] @ state.factors[1].T + 0.05), np.log(layers.rates)
     log_theta = np.log(state.factors[0] + 0.02)
     found = [rates.mean(), (rates**2).mean(), rates.flat[0], rates.flat[-1], rates.max()]
-    found += [*log_b.mean(axis=1), *(log_b**2).mean(axis=1), *log_b[:, 1], *np.log(layers.levels)]
+    found += [
+        *log_b.mean(axis=1),
+        *(log_b**2).mean(axis=1),
+        *log_b[:, 1],
+        *np.log(layers.levels),
+        *np.log(layers.steadiness),
+    ]
     found += [np.log(layers.top).sum(), float(np.log(state.hypers[1][0])), *np.log(layers.concentrations)]
     for upper, loadings in zip(layers.upper, layers.loadings, strict=True):
         log_upper = np.log(upper + 0.02)

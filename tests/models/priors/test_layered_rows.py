@@ -36,7 +36,15 @@ def statistics(layers, value, count):
     log_value, log_b = np.log(np.maximum(value, 1e-3)), np.log(layers.rates)
     seen, log_top = np.log1p(count), np.log(layers.top)
     found = [*log_value.mean(axis=1), (log_value**2).mean(), *seen.sum(axis=1), (seen * log_value).mean()]
-    found += [*log_b.ravel(), *(log_b**2).mean(axis=1), *np.log(layers.levels), *log_top, (log_top**2).mean()]
+    found += [
+        *log_b.ravel(),
+        *(log_b**2).mean(axis=1),
+        *np.log(layers.levels),
+        *np.log(layers.steadiness),
+        *log_top,
+        (log_top**2).mean(),
+    ]
+    found += [*(np.log(layers.steadiness) * (log_b**2).mean(axis=1))]
     found += [(log_value * log_b[0][:, None]).mean(), *(log_b.mean(axis=1) * log_top.sum())]
     below = log_value
     for t, (upper, loadings) in enumerate(zip(layers.upper, layers.loadings, strict=True)):
@@ -45,6 +53,11 @@ def statistics(layers, value, count):
         found += [(log_upper * log_b[t][:, None]).mean(), (log_upper * log_b[t + 1][:, None]).mean()]
         found += [*(loadings**2).sum(axis=0), *loadings[0], (loadings[0] * seen[:, 0].mean()).sum()]
         found += [np.log(layers.concentrations[t]), np.log(layers.concentrations[t]) * (loadings**2).sum()]
+        if t == 0:
+            found += [
+                (seen * shape).mean(),
+                *(seen * (shape - shape.mean(axis=1, keepdims=True))).mean(axis=0),
+            ]
         below = log_upper
     return np.array(found)
 

@@ -8,11 +8,12 @@ import numpy as np
 from countveil.kernels.dynamics import seat
 from countveil.kernels.layers import pass_upwards
 from countveil.kernels.random import SMALLEST
+from countveil.laws.counts.slices import draw_on_slices
 from countveil.models.priors.dated_rows import LEVEL_SHAPE, row_scales
 from countveil.models.priors.dirichlet import DirichletPrior
+from countveil.models.priors.gamma_chain import BOUNDS, CONCENTRATION, WIDTH, log_concentration
 from countveil.models.priors.prior import Conditional, Grid, Prior, Reported, check_values
 
-RATE_SHAPE = 0.5  # of the broad gamma priors of rows' rates
 TOP_SHAPE = 0.5  # of those of the top components' shapes
 PEAK = 0.5  # of a component's share at the start: the rest is spread over all below
 SUM_TOLERANCE = 1e-6  # of the columns of loadings in a file
@@ -28,7 +29,8 @@ class Layers(NamedTuple):
     concentrations: np.ndarray  # (T - 1,) eta_t
     top: np.ndarray  # (K_T,) r
     rates: np.ndarray  # (T, D) b_td
-    levels: np.ndarray  # (T,) c_t
+    levels: np.ndarray  # (T,) c_t, by which rates are about 1 / c_t
+    steadiness: np.ndarray  # (T,) s_t: the larger, the more alike are the rates of rows
     sizes: tuple[np.ndarray, ...]  # T - 1 arrays (K_t,), what the rows have of each: see ``sizes_of``
 
 
@@ -46,8 +48,8 @@ class LayeredRowsPrior(Prior):
         theta_dk ~ Gamma(sum_j phi2_kj theta2_dj, b1_d),   theta2_dj ~ Gamma(sum_l phi3_jl theta3_dl, b2_d),   ...
 
     The top layer is Gamma(r_l, b_Td). Columns of loadings phi are Dirichlet with a learned concentration. Rates
-    b_td ~ Gamma(0.5, c_t) leave the sizes of rows to the rows. At the start, shapes of the factor are ``mean``, and
-    rows are of ``size``; r_l has a broad prior about what this makes of it (mathematics, equation 21.1).
+    b_td ~ Gamma(s_t, s_t c_t) are as alike as rows are. At the start, shapes of the factor are ``mean``, and rows are
+    of ``size``; r_l has a broad prior about what this makes of it (mathematics, equation 21.1).
     """
 
     mean: float
@@ -68,8 +70,8 @@ class LayeredRowsPrior(Prior):
 
     def usual_levels(self, n_components: int) -> np.ndarray:
         """(T,) c_t at which rows are of ``size``, and all layers have the same sums."""
-        found = np.full(len(self.n_upper) + 1, RATE_SHAPE)
-        found[0] *= self.size / (n_components * self.mean)
+        found = np.ones(len(self.n_upper) + 1)
+        found[0] = self.size / (n_components * self.mean)
         return found
 
     def start(self, factor: Grid) -> np.ndarray:
@@ -77,14 +79,14 @@ class LayeredRowsPrior(Prior):
         (n_rows, k), levels = factor.shape, self.usual_levels(factor.shape[1])
         upper = tuple(np.full((n_rows, n), self.mean * k / n) for n in self.n_upper)
         loadings = tuple(peaked(below, n) for below, n in zip(self.n_each(k), self.n_upper, strict=False))
-        rates = np.tile(RATE_SHAPE / levels[:, None], (1, n_rows))
         layers = Layers(
             upper,
             loadings,
             np.repeat([COLUMNS.start(factor)], len(upper)),
             np.full(self.n_each(k)[-1], self.usual_top(k)),
-            rates,
+            np.tile(1.0 / levels[:, None], (1, n_rows)),
             levels,
+            np.full(len(levels), CONCENTRATION),
             tuple(np.ones(n) for n in self.n_upper),
         )
         return packed(layers)
@@ -104,15 +106,23 @@ class LayeredRowsPrior(Prior):
     def draw_rates(
         self, layers: Layers, scales: np.ndarray, value: np.ndarray, rng: np.random.Generator
     ) -> Layers:
-        """b_td given all layers (mathematics, equation 21.5), and c_t ~ Gamma(0.1 + 0.5 D, 0.1 / c_0t + sum_d b_td)."""
+        """b_td given all layers, then c_t given these, then s_t on a slice (mathematics, equation 21.5)."""
         n_rows, k = value.shape
         sums = np.array([scales * value.sum(axis=1), *(each.sum(axis=1) for each in layers.upper)])
         shapes = np.vstack([sums[1:], np.full(n_rows, layers.top.sum())])
-        rates = rng.standard_gamma(RATE_SHAPE + shapes) / (layers.levels[:, None] + sums)
-        rates = np.maximum(rates, SMALLEST)
-        broad = LEVEL_SHAPE / self.usual_levels(k) + rates.sum(axis=1)
-        levels = rng.standard_gamma(np.full(len(broad), LEVEL_SHAPE + RATE_SHAPE * n_rows)) / broad
-        return layers._replace(rates=rates, levels=np.maximum(levels, SMALLEST))
+        s, c = layers.steadiness[:, None], layers.levels[:, None]
+        rates = np.maximum(rng.standard_gamma(s + shapes) / (s * c + sums), SMALLEST)
+        broad = LEVEL_SHAPE / self.usual_levels(k) + layers.steadiness * rates.sum(axis=1)
+        levels = rng.standard_gamma(LEVEL_SHAPE + n_rows * layers.steadiness) / broad
+        levels = np.maximum(levels, SMALLEST)
+        log_s = np.log(layers.steadiness)
+        for t, each in enumerate(np.maximum(rates * levels[:, None], SMALLEST)):
+
+            def log_density(x: np.ndarray, each: np.ndarray = each) -> np.ndarray:
+                return log_concentration(x, each)
+
+            log_s[t : t + 1] = draw_on_slices(log_density, log_s[t : t + 1], BOUNDS, rng, WIDTH)
+        return layers._replace(rates=rates, levels=levels, steadiness=np.exp(log_s))
 
     def pass_upwards(
         self,
@@ -171,7 +181,7 @@ class LayeredRowsPrior(Prior):
         each, n_layers = self.n_each(k), len(self.n_upper) + 1
         pairs = list(zip(each, self.n_upper, strict=False))
         wanted: list[Any] = [[(n_rows, n) for n in self.n_upper], pairs, (n_layers - 1,)]
-        wanted += [(each[-1],), (n_layers, n_rows), (n_layers,), [(n,) for n in self.n_upper]]
+        wanted += [(each[-1],), (n_layers, n_rows), (n_layers,), (n_layers,), [(n,) for n in self.n_upper]]
         found, first = [], 0
         for own in wanted:
             values = []
@@ -196,6 +206,12 @@ class LayeredRowsPrior(Prior):
             found |= {f"_{own}": ((below, own), loadings), f"_{own}{SHARE}": ((own,), shares)}
             below = own
         return found | {ALIKE: (("layer",), alike(layers))}
+
+    @property
+    def components(self) -> tuple[tuple[str, str, str], ...]:
+        """Those of the layers above, from the bottom up."""
+        names = [layer_called(t + 2) for t in range(len(self.n_upper))]
+        return tuple((f"_{name}", f"_{name}{SHARE}", name) for name in names)
 
     def summaries(self, factor: Grid, hypers: np.ndarray) -> list[np.ndarray]:
         """How alike the rows are."""
