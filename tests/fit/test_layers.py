@@ -82,6 +82,7 @@ def test_names_and_merged_topics_are_those_of_all_tables(data):
 def test_the_tree_goes_from_the_top_to_topics_of_words(fitted, data):
     nodes = tree_of(fitted, 2)
     assert [len(node.below) for node in nodes] == [2, 2]
+    assert [len(node.below) for node in tree_of(fitted, 4)] == [2, 2]  # without shares next to zero
     assert all("of layer 2: " in node.said and "support 100%" in node.said for node in nodes)
     assert not nodes[0].below[0].below
     deep = cv.TopicModel([4, 3, 2], **OPTIONS | {"chains": 1, "tune": 20, "draws": 10}).fit(data)
@@ -114,6 +115,7 @@ def test_the_same_seed_gives_the_same_draws_and_others_are_as_they_were(fitted, 
     again = clone(fitted).fit(data)
     for name, values in fitted.posterior["posterior"].data_vars.items():
         np.testing.assert_array_equal(values, again.posterior["posterior"][name])
+    assert "layers of theta" in fitted.diagnostics().table.index
     assert isinstance(fitted.model_.factors[0].prior, LayeredRowsPrior)
     assert isinstance(fitted.model_.factors[1].prior, DirichletPrior)
     assert fitted.model_.factors[0].prior.n_upper == (2,)
@@ -142,7 +144,7 @@ def test_numbers_of_layers_are_whole(value):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"method": "cavi"}, "several layers of topics goes with method 'gibbs', which treats topics of topics, got"),
+        ({"method": "cavi"}, "n_topics of several layers goes with method 'gibbs', which treats topics of topics, got"),
         ({"prior_rate": 1.0}, "prior_rate must be None with several layers of topics, got 1.0"),
         ({"prevalence": "~ a"}, r"prevalence must be None with several layers of topics, got '~ a': use n_topics=4"),
         ({"seeds": {"a": ["w0"]}}, "seeds must be None with several layers of topics, got 1"),
@@ -158,6 +160,31 @@ def test_dates_are_refused(data):
         ValueError, match=r"n_topics must be one number with time, got \[4, 2\]: use n_topics=4"
     ):
         cv.TopicModel([4, 2]).fit(data, time=list(range(150)))
+
+
+@pytest.mark.long
+def test_new_documents_are_fitted_with_known_topics(fitted):
+    counts, _ = planted(seed=5, rows=20)
+    new = cv.simulate_release(counts, cv.PrivacyLevel(2.0, 1), np.random.default_rng(6), column_labels=WORDS)
+    with pytest.raises(
+        ValueError, match=r"for 'theta': fit all rows together, or the new ones by TopicModel\(4, known_topics=fit\)$"
+    ):
+        fitted.transform(new)
+    own = cv.TopicModel(4, known_topics=fitted, **OPTIONS).fit(new)
+    np.testing.assert_allclose(own.components_, fitted.components_, rtol=1e-4)
+    with pytest.raises(ValueError, match=r"n_topics must be 4, as many as known_topics has, got \[4, 2\]"):
+        cv.TopicModel([4, 2], known_topics=fitted).fit(new)
+
+
+@pytest.mark.long
+def test_a_fit_may_begin_at_a_flat_one_and_be_compared_with_it(data):
+    short = OPTIONS | {"tune": 5, "draws": 5}
+    flat = cv.TopicModel(4, **short).fit(data)
+    deep = cv.TopicModel([4, 2], start=flat, **short)
+    assert len(deep.fit(data).upper_topics()) == 8
+    models = {"flat": cv.TopicModel(4, **short), "layers": cv.TopicModel([4, 2], **short)}
+    found = cv.compare(data, models, folds=2, seed=1, progress=False)
+    assert set(found.table["model"]) == {"flat", "layers"}
 
 
 @pytest.mark.long

@@ -19,6 +19,7 @@ from countveil.models.priors.layered_rows import SHARE, layer_called
 
 SEVERAL = "several layers of topics"
 LEADING = 3  # words that stand for an upper topic
+LEAST_SHARE = 0.01  # of a topic that the tree shows below another
 
 
 class Sizes(NamedTuple):
@@ -41,7 +42,7 @@ class Sizes(NamedTuple):
 
 def check_layers(model: Any) -> None:
     """Refuse parameters that do not go with several layers; raises ValueError."""
-    check_need(model._method, "layers", SEVERAL)
+    check_need(model._method, "layers", "n_topics of several layers")
     check_size_and_rate(model, SEVERAL)
     check_no_seeds(model, SEVERAL)
     if model.prevalence is not None:
@@ -113,6 +114,7 @@ def tree_of(fit: Any, n: int = 5) -> list[Node]:
                 below(layer - 1, row.member),
             )
             for row in own.itertuples()
+            if row.probability >= LEAST_SHARE
         ]
 
     def title(topic: int, row: Any) -> str:
