@@ -1,6 +1,7 @@
 """Topics of topics: what they are given, found and refused, in memory and from files."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
@@ -65,6 +66,42 @@ def test_upper_topics_are_the_planted_groups(fitted):
 
 
 @pytest.mark.long
+@pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial"])
+def test_shares_are_of_expected_words(likelihood, data):
+    fit = cv.TopicModel([4, 3, 2], likelihood=likelihood, **OPTIONS | {"chains": 1, "draws": 8}).fit(data)
+    draws = fit.posterior["posterior"].isel(chain=0)
+    per_part = np.array(
+        [
+            [(topic / (1.0 - p) / (-np.log1p(-p) / p)).sum() for topic in phi]
+            if likelihood != "poisson"
+            else np.ones(4)
+            for phi, p in zip(
+                draws["phi"].transpose("draw", "topic", "word").values,
+                draws["p"].values if likelihood != "poisson" else np.zeros(8),
+                strict=True,
+            )
+        ]
+    )
+    for layer in (2, 3):
+        loadings = draws[f"theta_layer{layer}"].values
+        wanted, whole = np.empty(loadings.shape), np.empty((8, loadings.shape[2]))
+        for s, own in enumerate(loadings):
+            for j in range(own.shape[1]):
+                whole[s, j] = own[:, j] @ per_part[s]
+                wanted[s, :, j] = own[:, j] * per_part[s] / whole[s, j]
+        sizes = whole * draws[f"theta_layer{layer}_share"].values
+        table = fit.upper_topics(4)
+        for row in table[table["layer"] == layer].itertuples():
+            values = wanted[:, row.member, row.topic]
+            assert row.probability == pytest.approx(values.mean(), rel=1e-4)
+            assert row.upper == pytest.approx(np.quantile(values, 0.95), rel=1e-4, abs=1e-12)
+            assert row.prevalence == pytest.approx(
+                (sizes / sizes.sum(axis=1, keepdims=True))[:, row.topic].mean(), rel=1e-4
+            )
+        per_part = whole
+
+
+@pytest.mark.long
 def test_names_and_merged_topics_are_those_of_all_tables(data):
     fit = cv.TopicModel([4, 2], **OPTIONS).fit(data)
     one, other = sorted(groups_of(fit)[0])
@@ -106,8 +143,8 @@ def test_a_fit_comes_back_from_its_file(fitted, tmp_path):
     found = cv.load(path)
     assert found.n_topics == [4, 2]
     assert found.n_topics_ == 4
-    np.testing.assert_array_equal(found.upper_topics(3).to_numpy(), fitted.upper_topics(3).to_numpy())
-    assert found.tables["upper_topics"].equals(fitted.upper_topics())
+    pd.testing.assert_frame_equal(found.upper_topics(3), fitted.upper_topics(3), rtol=1e-12)
+    pd.testing.assert_frame_equal(found.tables["upper_topics"], found.upper_topics())
 
 
 @pytest.mark.long

@@ -19,6 +19,7 @@ from countveil.models.priors.layered_rows import SHARE, layer_called
 
 SEVERAL = "several layers of topics"
 LEADING = 3  # words that stand for an upper topic
+SMALLEST = 1e-300
 LEAST_SHARE = 0.01  # of a topic that the tree shows below another
 
 
@@ -61,7 +62,11 @@ class Layer(NamedTuple):
 
 
 def layers_of(fit: Any) -> list[Layer]:
-    """Every upper layer from the bottom up; raises ValueError for a fit of a single one."""
+    """Every upper layer from the bottom up; raises ValueError for a fit of a single one.
+
+    Shares and sizes are of expected words. Loadings are of the parts that words come in, so each topic is weighted by
+    the words that one of its parts stands for: g_j = sum_k phi_kj g_k of a topic above.
+    """
     if not getattr(fit, "_n_upper", ()):
         raise ValueError(
             f"upper_topics needs a fit with {SEVERAL}, such as TopicModel([50, 20]), got n_topics {fit.n_topics!r}"
@@ -70,24 +75,24 @@ def layers_of(fit: Any) -> list[Layer]:
     found, merged = reader.matches(group), reader.merged_places(group)
     names, words = reader.names_of(), leading(fit, "word")
     below = [names.get(k, "") or words.get(k, "") for k in range(len(found))]
-    shares_of_words = [list(each) for each in reader.chain_means(group)]
+    means = [each[0] for each in reader.chain_means(group)]  # (K, V) of each chain
+    parts = draws["theta"].sum("doc").transpose("chain", "draw", "topic").to_numpy().astype(np.float64)
+    counts = reader.sizes_of_chains(group).reshape(parts.shape) / np.maximum(parts, SMALLEST)
     layers: list[Layer] = []
     for t in range(2, 2 + len(fit._n_upper)):
         name = f"theta_{layer_called(t)}"
-        loadings, sizes = draws[name].to_numpy(), draws[f"{name}{SHARE}"].to_numpy()
+        scaled = draws[name].to_numpy() * counts[..., None]
+        counts = scaled.sum(axis=2)
+        shares = np.swapaxes(scaled / np.maximum(counts[:, :, None], SMALLEST), 2, 3)  # (C, S, K, below)
+        sizes = normalised(draws[f"{name}{SHARE}"].to_numpy() * counts)
         chains = []
         for c, weight in enumerate(fit.weights_.tolist()):
-            own = np.swapaxes(loadings[c], 1, 2)  # (S, K, below)
-            own = summed(own, merged[c]) if t == 2 else own
+            own = summed(shares[c], merged[c]) if t == 2 else shares[c]
             chains.append(Chain(over_matched(own, found, c), sizes[c], weight))
-        means = [normalised(chain.shares.mean(axis=0, dtype=np.float64)) for chain in chains]
-        found = matched([[each] for each in means], fit.weights_)
+        found = matched([[normalised(chain.shares.mean(axis=0))] for chain in chains], fit.weights_)
         layers.append(Layer(t, chains, found, below))
-        shares_of_words = [
-            [np.swapaxes(loadings[c], 1, 2).mean(axis=0) @ along[0]]
-            for c, along in enumerate(shares_of_words)
-        ]
-        below = [by_words(each, shares_of_words, reader.names_along("word")) for each in found]
+        means = [own.mean(axis=0) @ along for own, along in zip(shares, means, strict=True)]
+        below = [by_words(each, means, reader.names_along("word")) for each in found]
     return layers
 
 
@@ -160,13 +165,13 @@ def over_matched(own: np.ndarray, found: Sequence[Matched], chain: int) -> np.nd
 
 
 def normalised(shares: np.ndarray) -> np.ndarray:
-    """(K, n) rows that sum to one."""
-    return np.asarray(shares / np.maximum(shares.sum(axis=1, keepdims=True), 1e-300))
+    """(..., n) shares that sum to one."""
+    return np.asarray(shares / np.maximum(shares.sum(axis=-1, keepdims=True), SMALLEST))
 
 
-def by_words(found: Matched, means: Sequence[Sequence[np.ndarray]], words: np.ndarray) -> str:
+def by_words(found: Matched, means: Sequence[np.ndarray], words: np.ndarray) -> str:
     """The most probable words of a topic, on average over the chains that have it."""
-    mean = np.mean([means[c][0][k] for c, k in zip(found.chains, found.components, strict=True)], axis=0)
+    mean = np.mean([means[c][k] for c, k in zip(found.chains, found.components, strict=True)], axis=0)
     return ", ".join(str(words[v]) for v in np.argsort(-mean, kind="stable")[:LEADING])
 
 

@@ -218,8 +218,8 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
         Columns: layer (2 is above the topics of words), topic (numbers of the heaviest chain, as everywhere), support
         (NaN in a fit of one chain), prevalence (its share of all expected words, where each document shares its words
         as it shares the layer), rank, member (the number of a topic of the layer below), leading (its name or its most
-        probable words), probability (the member's share of the topic), lower, upper. Where intervals are not
-        calibrated: as in ``parts.members``.
+        probable words), probability (the member's share of the topic's expected words), lower, upper. Where intervals
+        are not calibrated: as in ``parts.members``.
 
         Raises:
             ValueError: a fit of a single layer; n or interval out of range.
