@@ -294,7 +294,7 @@ def fit_to(
 
 def print_rows(model: Any) -> None:
     """Topics of topics, what covariates do to topics, or how topics change over time, if the fit has any of these."""
-    if getattr(model, "_n_upper", ()):
+    if model._n_upper:
         print_tree(model)
     if model.covariates_ is not None:
         print_effects(model)

@@ -50,7 +50,7 @@ def check_dates_given(model: Any) -> None:
     if not model._takes_dates:
         raise ValueError(f"time goes with TopicModel, whose rows may have dates, got {type(model).__name__}")
     check_need(model._method, "dates", "time")
-    if getattr(model, "_n_upper", ()):
+    if model._n_upper:
         raise ValueError(
             f"n_topics must be one number with time, got {model.n_topics}: use n_topics={model.n_topics[0]}"
         )

@@ -401,7 +401,7 @@ def sensitivity_items(fit: FactorizationEstimator, files: Files) -> Rows:
     kind = type(fit).__name__
     fitted, option = COMMANDS.get(kind, ("", ""))
     number = 0 if fit._sized_by is None else size_of(fit)
-    sizes = ",".join(map(str, (number, *getattr(fit, "_n_upper", ()))))  # of all layers
+    sizes = ",".join(map(str, (number, *fit._n_upper)))  # of all layers
     numbers = sorted({max(1, number // 2), number, 2 * number})
     listed = ",".join(map(str, numbers))
     compare = f"countveil compare {files.release} {option} {listed} --seed 1" if option else ""

@@ -194,7 +194,7 @@ def gathered(
         "effects": effect_rows(fit),
         "contrasts": contrast_rows(fit),
         "over_time": over_time_picture(fit),
-        "tree": tree_of(fit) if getattr(fit, "_n_upper", ()) else [],
+        "tree": tree_of(fit) if fit._n_upper else [],
         "dynamics": dynamics_of(fit, forecast),
         "facts": facts_table(fit),
         "summary": f"{model}, {method}, seed {seed}",

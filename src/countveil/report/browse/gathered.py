@@ -242,7 +242,7 @@ def beside_members(fit: FactorizationEstimator, one: str) -> dict[int, list[Any]
         tables.append(("Covariates: difference of shares, in points", contrasts, "pair", "{:+.1f}"))
     if fit.dates_ is not None:
         tables.append(("Over time: expected share", Effects(fit).over_time(), "time", "{:.1%}"))
-    if getattr(fit, "_n_upper", ()):
+    if fit._n_upper:
         tables.append(("Share of upper topics", upper_by_member(fit), "above", "{:.1%}"))
     for heading, table, by, form in tables:
         if table.columns[0] != one:
