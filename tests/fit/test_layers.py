@@ -204,7 +204,8 @@ def test_new_documents_are_fitted_with_known_topics(fitted):
     counts, _ = planted(seed=5, rows=20)
     new = cv.simulate_release(counts, cv.PrivacyLevel(2.0, 1), np.random.default_rng(6), column_labels=WORDS)
     with pytest.raises(
-        ValueError, match=r"for 'theta': fit all rows together, or the new ones by TopicModel\(4, known_topics=fit\)$"
+        ValueError,
+        match=r"for 'theta': fit all rows together, or the new ones by TopicModel\(4, known_topics=fit\)$",
     ):
         fitted.transform(new)
     own = cv.TopicModel(4, known_topics=fitted, **OPTIONS).fit(new)
