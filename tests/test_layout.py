@@ -34,6 +34,7 @@ CROSS_CUTTING = {
     "inference/test_covariates.py": "the joint law and calibration where the rows have covariates",
     "inference/test_seeds.py": "the joint law and the numbers of topics with seeds",
     "inference/test_dated_rows.py": "the joint law and calibration where the rows have dates",
+    "inference/test_layered_rows.py": "the joint law and calibration where rows have layers of topics",
     "inference/test_factorized_runs.py": "threads and checkpoints, for every kind of factorization",
     "inference/test_joint_law.py": "the joint law that steps leave as it is, for every kind of factorization",
     "inference/test_masks.py": "masked cells, in every method",

@@ -15,6 +15,7 @@ from countveil.cli import options
 from countveil.data.networks import above_diagonal
 from countveil.fit import choosing
 from countveil.fit.effects import Effects
+from countveil.fit.layers import tree_of
 from countveil.fit.totals import totals_of
 from countveil.inference.methods import METHODS, in_words
 from tests.commands import SHORT, fails, privatized, run
@@ -380,3 +381,26 @@ def test_topics_over_time(here):
     assert "times.csv must have two columns" in fails(*given, "--force", "--time", "times.csv")
     times.mask(times == "1998-03").to_csv("times.csv")
     assert "no missing dates, got 1, the first in row d2" in fails(*given, "--force", "--time", "times.csv")
+
+
+@pytest.mark.long
+def test_topics_of_topics(here):
+    privatized()
+    given = "fit", "topics", "r.npz", "-o", "f.nc", *SHORT[2:]
+    found = run(*given, "--topics", "3,2").stdout
+    fit = cv.TopicModel.load("f.nc")
+    assert fit.n_topics == [3, 2]
+    tree = found[found.index("Topics of topics:") : found.index("Expected sum of counts")]
+    assert tree in run("show", "f.nc").stdout
+    for node in tree_of(fit):
+        assert f"\n  {node.said}\n    {node.below[0].said}\n" in tree
+    shown = json.loads(run("show", "f.nc", "--json").stdout)["upper topics"]
+    assert len(shown) == len(fit.upper_topics())
+    run("export", "f.nc", "tables")
+    table = pd.read_csv("tables/upper_topics.csv")
+    np.testing.assert_allclose(table["probability"], fit.upper_topics()["probability"])
+    run("report", "f.nc", "-o", "f.html")
+    assert "--topics 3,2 " in run("checklist", "f.nc", "--release", "r.npz").stdout
+    assert "none larger than the one before" in fails(*given, "--force", "--topics", "3,5")
+    said = fails(*given, "--force", "--topics", "3,x")
+    assert said.endswith("topics must be whole numbers separated by commas, got '3,x'")

@@ -8,6 +8,7 @@ import pytest
 
 import countveil as cv
 from countveil.fit import load
+from countveil.fit.layers import tree_of
 from countveil.fit.parts import Parts
 from countveil.fit.reading import FitReader
 from countveil.inference.diagnostics import Share, State, diagnose_optimiser
@@ -277,6 +278,19 @@ def test_topics_over_time_are_a_picture_with_words():
     own = table[table["topic"] == 0]["estimate"]
     assert f"{100 * own.iloc[0]:.0f}% to {100 * own.iloc[-1]:.0f}%" in alt.split(";")[0]
     assert "over time" not in read(render(the_fit())).text
+
+
+def test_topics_of_topics_are_a_nested_list():
+    data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(2.0, (12, 6)), 0.3)
+    options = {"draws": 10, "tune": 10, "chains": 1, "seed": 1, "progress": False}
+    fit = cv.TopicModel([3, 2], **options).fit(data)
+    page = render(fit)
+    for node in tree_of(fit):
+        assert f"<li>{node.said}" in page
+        assert all(f"<li>{each.said}</li>" in page for each in node.below)
+    assert page.count("<ul>\n<li>topic") + page.count("<ul><li>topic") >= 3
+    assert 'href="#tree"' in page
+    assert 'href="#tree"' not in render(the_fit())
 
 
 def test_the_modes_of_a_tensor_are_listed_one_by_one(tensor_fit, pages):

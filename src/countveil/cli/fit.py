@@ -24,6 +24,7 @@ from countveil.cli.options import (
     Weights,
     number_or_auto,
     number_or_word,
+    sizes_or_auto,
     whole_numbers,
     with_option_groups,
 )
@@ -134,7 +135,12 @@ def fit_topics(
     release: ReleaseFile,
     output: Output,
     *,
-    topics: Annotated[str, typer.Option(help=f"Number of topics K, or {AUTO}.")] = "10",
+    topics: Annotated[
+        str,
+        typer.Option(
+            help=f"Number of topics K, or {AUTO}; 50,20,5 for topics of topics: 20 of the 50, and 5 of the 20."
+        ),
+    ] = "10",
     rows: Rows,
     times: Times,
     seeding: Seeding,
@@ -150,7 +156,7 @@ def fit_topics(
 
     Example: `countveil fit topics survey.npz -o survey.nc --topics 5 --seed 1`
     """
-    number, people, dates = number_or_auto("topics", topics), rows.read(), times.read()
+    number, people, dates = sizes_or_auto("topics", topics), rows.read(), times.read()
     seeds = seeding.read()
     data = ready(release, output, saving)
     about = {"covariates": rows.beside(data, people), "time": dates}
@@ -287,11 +293,27 @@ def fit_to(
 
 
 def print_rows(model: Any) -> None:
-    """What covariates do to topics, or how topics change over time, if the fit has either."""
+    """Topics of topics, what covariates do to topics, or how topics change over time, if the fit has any of these."""
+    if model._n_upper:
+        print_tree(model)
     if model.covariates_ is not None:
         print_effects(model)
     if model.dates_ is not None:
         print_over_time(model)
+
+
+def print_tree(model: Any) -> None:
+    """Topics of topics, each with its largest ones of the layer below, indented."""
+    from countveil.fit.layers import tree_of
+
+    def print_nodes(nodes: Any, depth: int) -> None:
+        for node in nodes:
+            say(f"{'  ' * depth}{plain(node.said)}")
+            print_nodes(node.below, depth + 1)
+
+    found = tree_of(model)
+    say("Topics of topics:" if found else "Topics of topics: at most half of the chains have any of them.")
+    print_nodes(found, 1)
 
 
 def finish(model: "FactorizationEstimator", output: Path, members: int) -> Result:

@@ -129,6 +129,13 @@ def number_or_auto(name: str, text: str) -> int | str:
     return int(text)
 
 
+def sizes_or_auto(name: str, text: str) -> int | str | list[int]:
+    """As ``number_or_auto``, or several numbers separated by commas, of layers."""
+    if "," not in text:
+        return number_or_auto(name, text)
+    return whole_numbers(name, text)
+
+
 def whole_numbers(name: str, text: str) -> list[int]:
     """Whole numbers separated by commas; raises ValueError, which names the option."""
     try:

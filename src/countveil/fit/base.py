@@ -296,6 +296,11 @@ class FactorizationEstimator(Options, BaseEstimator):
         return getattr(self, "prevalence", None)
 
     @property
+    def _n_upper(self) -> tuple[int, ...]:
+        """The numbers of components of the layers above the first, from the bottom up."""
+        return ()
+
+    @property
     def parts(self) -> Parts:
         """Tables of topics, communities or components, and their names."""
         return Parts(self)

@@ -34,6 +34,8 @@ def size_of(model: Any) -> int:
     assert model._sized_by is not None
     name = model._sized_by[0]
     value = getattr(model, name)
+    if isinstance(value, list | tuple):  # of layers, of which the first is the model's own
+        return int(value[0])
     if value != AUTO:
         return int(value)
     chosen = getattr(model, f"{name}_", None)
@@ -60,7 +62,9 @@ def own_choice(model: Any) -> dict[str, Any]:
     """The parameters that make another fit of the same size, and of the same likelihood where that was chosen."""
     if model._sized_by is None:
         return {}
-    return {model._sized_by[0]: size_of(model), **vars(model).get("likelihood_", {})}
+    name = model._sized_by[0]
+    value = size_of(model) if is_auto(model) else getattr(model, name)
+    return {name: value, **vars(model).get("likelihood_", {})}
 
 
 def keep_choice(model: Any, found: Factorization) -> None:

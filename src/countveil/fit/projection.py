@@ -166,7 +166,7 @@ def row_prior(tree: xr.DataTree, factor: Factor) -> RowPrior:
     if not prior.new_rows or f"{factor.name}_rate" not in draws:
         raise ValueError(
             f"transform needs a prior that applies to new rows, got one of kind {prior.kind!r} for {factor.name!r}: "
-            "fit all rows together"
+            f"fit all rows together, or the new ones by TopicModel({factor.shape[1]}, known_topics=fit)"
         )
     rates = draws[f"{factor.name}_rate"].to_numpy()
     shapes = draws[f"{factor.name}_shape"].to_numpy().ravel() if prior.learns_shape else None

@@ -19,6 +19,7 @@ from countveil.models.priors import (
     USUAL_SHAPE,
     DatedRowsPrior,
     DirichletPrior,
+    LayeredRowsPrior,
     Prior,
     RegressionPrior,
 )
@@ -49,11 +50,20 @@ def check_dates_given(model: Any) -> None:
     if not model._takes_dates:
         raise ValueError(f"time goes with TopicModel, whose rows may have dates, got {type(model).__name__}")
     check_need(model._method, "dates", "time")
+    if model._n_upper:
+        raise ValueError(
+            f"n_topics must be one number with time, got {model.n_topics}: use n_topics={model.n_topics[0]}"
+        )
     check_size_and_rate(model, "time")
     if model._formula is not None:
         raise ValueError(f"prevalence must be None with time, got {model._formula!r}")
+    check_no_seeds(model, "time")
+
+
+def check_no_seeds(model: Any, option: str) -> None:
+    """Refuse seeded words with a prior under which topics are Dirichlet distributions; raises ValueError."""
     if model.seeds is not None:
-        raise ValueError(f"seeds must be None with time, got {len(model.seeds)}")
+        raise ValueError(f"seeds must be None with {option}, got {len(model.seeds)}")
 
 
 def check_formula(model: Any) -> None:
@@ -163,14 +173,21 @@ DATES = "dates"  # of the tree
 
 
 def with_dates(model: Any, priors: dict[str, Any], rows: str, row_size: float) -> dict[str, Prior]:
-    """Priors by name, where that of the rows' factor is a chain over dates, and others sum to one.
-
-    ``row_size`` is the mean rate of a row.
-    """
-    known = model.prior_shape is not None and model.prior_shape != LEARNED
-    others: Prior = DirichletPrior(float(model.prior_shape) if known else None)
+    """Priors by name, where that of the rows' factor is a chain over dates; ``row_size`` is the mean rate of a row."""
     own = DatedRowsPrior(USUAL_SHAPE, row_size, model.dates_.step, len(model.dates_.names))
-    return {name: own if name == rows else others for name in priors}
+    return of_distributions(model, priors) | {rows: own}
+
+
+def with_layers(model: Any, priors: dict[str, Any], rows: str, row_size: float) -> dict[str, Prior]:
+    """Priors by name, where the rows' factor has layers above it; ``row_size`` is the mean rate of a row."""
+    own = LayeredRowsPrior(USUAL_SHAPE, row_size, model._n_upper)
+    return of_distributions(model, priors) | {rows: own}
+
+
+def of_distributions(model: Any, priors: dict[str, Any]) -> dict[str, Prior]:
+    """Priors by name of factors whose components sum to one, with the concentration that ``prior_shape`` says."""
+    known = model.prior_shape is not None and model.prior_shape != LEARNED
+    return dict.fromkeys(priors, DirichletPrior(float(model.prior_shape) if known else None))
 
 
 def keep_dates(model: Any, tree: xr.DataTree) -> None:

@@ -9,16 +9,17 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
-from countveil.common.parameters import WholeOrAuto, declared
+from countveil.common.parameters import declared
 from countveil.fit import known_topics as knowledge
-from countveil.fit import projection
+from countveil.fit import layers, projection
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.choosing import size_of
 from countveil.fit.documents import Documents
 from countveil.fit.effects import Effects
 from countveil.fit.known_topics import KnownTopics, SeedWords
+from countveil.fit.layers import Sizes
 from countveil.fit.naming import NAMES
-from countveil.fit.rows import Formula, with_covariates, with_dates
+from countveil.fit.rows import Formula, with_covariates, with_dates, with_layers
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout, Part
 from countveil.models.spec import Spec, parse_spec
@@ -45,7 +46,8 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
 
     Args:
         n_topics: number of topics K, or "auto": the one of 5, 10, 20, 50 and 100 with which short fits predict
-            best what they do not see (``compare``).
+            best what they do not see (``compare``). Several numbers, such as ``[50, 20, 5]``, make topics of topics:
+            20 topics of the 50, and 5 of the 20 ("gibbs"; ``upper_topics``).
         prevalence: a formula of covariates of the documents, such as "~ party + bs(year, 4)", which ``fit`` takes as
             ``covariates``: how much of a document is expected from each topic then depends on them (``effects``).
         seeds: words that are known to be about a topic, by its name, such as ``{"economy": ["tax", "jobs"]}``. The
@@ -61,7 +63,7 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
         seeds_: the words of each seeded topic that the data have; None without seeds.
     """
 
-    n_topics: Annotated[int | str, WholeOrAuto()] = 10
+    n_topics: Annotated[int | str | Sequence[int], Sizes()] = 10
     _: KW_ONLY
     prevalence: Annotated[str | None, Formula()] = None
     seeds: Annotated[Mapping[str, Sequence[str] | Mapping[str, float]] | None, SeedWords()] = None
@@ -108,8 +110,11 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
             priors = knowledge.of_their_size(self, priors, "theta", mean_count * sizes["v"])
         if self.covariates_ is not None:
             priors = with_covariates(self, priors, "theta")
+        row_size = max(mean_count, 1e-8) * sizes["v"]
         if self.dates_ is not None:
-            priors = with_dates(self, priors, "theta", max(mean_count, 1e-8) * sizes["v"])
+            priors = with_dates(self, priors, "theta", row_size)
+        if self._n_upper:
+            priors = with_layers(self, priors, "theta", row_size)
         if self._seeded is not None:
             priors = knowledge.with_seeds(self, priors, "phi", (sizes["v"], sizes["k"]))
         return priors
@@ -119,6 +124,8 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
+        if self._n_upper:
+            layers.check_layers(self)
         if self.seeds is not None:
             knowledge.check_seed_words(self)
         if self.known_topics is not None:
@@ -183,11 +190,35 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
         found = self.parts.supported("word", n, interval, uncalibrated=uncalibrated)
         return found.rename(columns={"component": "topic", "member": "word"})
 
+    @property
+    def _n_upper(self) -> tuple[int, ...]:
+        """The numbers of topics of the layers above the first, from the bottom up."""
+        return () if isinstance(self.n_topics, int | str | np.integer) else tuple(map(int, self.n_topics[1:]))
+
+    def upper_topics(self, n: int = 5, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
+        """Topics of topics, layer by layer from the top, with their n largest topics in the layer below.
+
+        Two chains have the same one if it gives at least half of itself to the same topics below. Its numbers come from
+        the chains that have it, the weight of which is its support; a chain that lacks a topic below gives it nothing.
+
+        Columns: layer (2 is above the topics of words), topic (numbers of the heaviest chain, as everywhere), support
+        (NaN in a fit of one chain), prevalence (its share of all expected words, where each document shares its words
+        as it shares the layer), rank, member (the number of a topic of the layer below), leading (its name or its most
+        probable words), probability (the member's share of the topic's expected words), lower, upper. Where intervals
+        are not calibrated: as in ``parts.members``.
+
+        Raises:
+            ValueError: a fit of a single layer; n or interval out of range.
+        """
+        return layers.table(self, n, interval, uncalibrated)
+
     def _makers(self) -> dict[str, Callable[[], pd.DataFrame]]:
         documents = self.documents
+        upper = {"upper_topics": self.upper_topics} if self._n_upper else {}
         return super()._makers() | {
             "documents": documents.shares,
             "topic_correlations": documents.correlations,
+            **upper,
         }
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:

@@ -137,7 +137,7 @@ class Method(BaseEstimator):
         any_prior: whether it accepts any prior; if not, entries must be independent gammas, and the prior a
             ``Prior.variational``.
         learned_shapes: whether it learns the shapes of priors.
-        covariates: whether it treats priors that depend on covariates or dates of the rows.
+        covariates: whether it treats priors that depend on covariates or dates of the rows, or have layers above them.
         seeds: whether it treats topics with seeded words.
         totals: whether it uses totals of counts, exact or noisy.
         exposures: whether it uses exposures by cell.

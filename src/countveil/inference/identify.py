@@ -40,6 +40,7 @@ def identify(
         if order is not None:
             reorder(model, factors, rates, group, order)
             reorder_reported(model, reported, group, order)
+    reorder_own(model, reported)
     names = model.spec.names
     return (
         dict(zip(names, factors, strict=True)),
@@ -70,6 +71,21 @@ def reorder_reported(
         for i, a in enumerate(axes):
             if groups.get(a) == group:
                 take(values, order, 2 + i)
+
+
+def reorder_own(model: Factorization, reported: dict[str, tuple[Axes, np.ndarray]]) -> None:
+    """Match the components that priors have themselves across draws, and order them by size, in place."""
+    for f in model.free:
+        factor = model.factors[f]
+        for name, sizes, dim in factor.prior.components:
+            shares = np.moveaxis(reported[f"{factor.name}{name}"][1], 2, 3)
+            order = align_draws(shares)
+            mean = np.take_along_axis(reported[f"{factor.name}{sizes}"][1], order, axis=2).mean(axis=(0, 1))
+            order = order[:, :, np.argsort(-mean, kind="stable")]
+            for axes, values in reported.values():
+                for i, a in enumerate(axes):
+                    if a == dim:
+                        take(values, order, 2 + i)
 
 
 def latent_rates(model: Factorization, f: int, hypers: np.ndarray) -> np.ndarray | None:

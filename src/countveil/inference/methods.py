@@ -192,19 +192,20 @@ def check_learned_shapes(method: Method, learned: bool, name: str) -> None:
         )
 
 
-TREATS = {
+def check_need(method: Method, need: str, name: str) -> None:
+    """Refuse what a prior needs for a method that cannot treat it; raises ValueError, which begins with the name."""
+    ability, does = NEEDS[need]
+    if not getattr(method, ability):
+        raise ValueError(f"{name} goes with {those(ability)}, which {does}, got method {method.name!r}")
+
+
+NEEDS: dict[str, tuple[str, str]] = {
     "seeds": ("seeds", "keep seeded topics in place"),
     "covariates": ("covariates", "treats covariates"),
     "dates": ("covariates", "treats dates of rows"),
+    "layers": ("covariates", "treats topics of topics"),
 }
-"""By what a prior needs: the ability of the methods that treat it, and what these do."""
-
-
-def check_need(method: Method, need: str, name: str) -> None:
-    """Refuse what a prior needs for a method that cannot treat it, by the name that users know; raises ValueError."""
-    ability, what = TREATS[need]
-    if not getattr(method, ability):
-        raise ValueError(f"{name} goes with {those(ability)}, which {what}, got method {method.name!r}")
+"""The ability that a method has to have for what a prior needs, and what methods with it do."""
 
 
 def in_words() -> str:

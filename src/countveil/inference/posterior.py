@@ -22,6 +22,7 @@ from countveil.laws.noise import TWO_SIDED_GEOMETRIC, Noise, noise_called
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
 from countveil.models.priors.dated_rows import OVER_TIME
+from countveil.models.priors.layered_rows import ALIKE
 
 DRAWS_AT_ONCE = 32
 EXPOSURE = "exposure"
@@ -328,8 +329,8 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
     """Quantities that do not depend on the order of components, each (C, S) or (C, S, members).
 
     Besides the log-likelihood and the total rate, these are the rates of the entries of each observed axis, the
-    likelihood's own parameters, learned shapes of priors, and sums of chains over dates. Of many, 200 are taken, evenly
-    spread. Chains count alike, whatever their weights.
+    likelihood's own parameters, learned shapes of priors, sums of chains over dates, and of layers. Of many, 200 are
+    taken, evenly spread. Chains count alike, whatever their weights.
     """
     tree = unweighted(tree)
     stats = tree["sample_stats"]
@@ -350,6 +351,8 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
         if f"{factor.name}{OVER_TIME}" in tree["posterior"]:
             chains = tree["posterior"][f"{factor.name}{OVER_TIME}"].to_numpy().sum(axis=3)
             found[f"{factor.name} over time"] = chains[..., evenly(chains.shape[2])]
+        if f"{factor.name}{ALIKE}" in tree["posterior"]:
+            found[f"layers of {factor.name}"] = tree["posterior"][f"{factor.name}{ALIKE}"].to_numpy()
     return found
 
 

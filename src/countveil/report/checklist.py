@@ -401,6 +401,7 @@ def sensitivity_items(fit: FactorizationEstimator, files: Files) -> Rows:
     kind = type(fit).__name__
     fitted, option = COMMANDS.get(kind, ("", ""))
     number = 0 if fit._sized_by is None else size_of(fit)
+    sizes = ",".join(map(str, (number, *fit._n_upper)))  # of all layers
     numbers = sorted({max(1, number // 2), number, 2 * number})
     listed = ",".join(map(str, numbers))
     compare = f"countveil compare {files.release} {option} {listed} --seed 1" if option else ""
@@ -412,7 +413,7 @@ def sensitivity_items(fit: FactorizationEstimator, files: Files) -> Rows:
     said = f"{said.strip()} {merged_in_words(fit)}"
     other = 0.1 if getattr(fit, "prior_shape", None) in (None, "learned") else "learned"
     refit = (
-        f"countveil fit {fitted} {files.release} -o other.nc {option} {number} {options_of(fit)}--seed {fit.seed_} "
+        f"countveil fit {fitted} {files.release} -o other.nc {option} {sizes} {options_of(fit)}--seed {fit.seed_} "
         f"--prior-shape {other}\n"
         f"countveil browse {files.fit} other.nc -o both.html"
         if fitted

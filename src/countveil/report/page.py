@@ -19,6 +19,7 @@ from countveil.common.parameters import check_integer
 from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.forecasts import Forecast
+from countveil.fit.layers import tree_of
 from countveil.fit.naming import merged_in_words
 from countveil.fit.totals import totals_of
 from countveil.fit.weighting import weights_in_words
@@ -193,6 +194,7 @@ def gathered(
         "effects": effect_rows(fit),
         "contrasts": contrast_rows(fit),
         "over_time": over_time_picture(fit),
+        "tree": tree_of(fit) if fit._n_upper else [],
         "dynamics": dynamics_of(fit, forecast),
         "facts": facts_table(fit),
         "summary": f"{model}, {method}, seed {seed}",

@@ -117,7 +117,7 @@ def test_the_background_is_left_out_of_the_law_of_the_concentration():
     count, log_a = np.random.default_rng(5).poisson(3.0, SHAPE).astype(float), np.log([0.2, 1.0, 4.0])
     found = DirichletPrior(None, 2.0).log_mass(log_a, count, (0,))
     np.testing.assert_array_equal(found, DirichletPrior(None).log_mass(log_a, count[:, 1:], (0,)))
-    assert DirichletPrior(0.3, 2.0).concentrations(factor_of(None), 0.3).tolist() == [2.0, 0.3]
+    assert DirichletPrior(0.3, 2.0).concentrations(2, 0.3).tolist() == [2.0, 0.3]
 
 
 def test_components_sum_to_one_and_a_known_concentration_stays():

@@ -157,6 +157,20 @@ def test_names_effects_and_shares_over_time_are_shown():
         assert said[0][1].startswith(f"{rows['estimate'].iloc[0]:.1%} (")
 
 
+def test_shares_of_upper_topics_are_shown():
+    data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(2.0, (12, 6)), 0.3)
+    fit = cv.TopicModel([3, 2], **QUICK).fit(data)
+    (found,) = gathered([fit], ["a"], 3, "hidden")["fits"]
+    table = fit.upper_topics()
+    for each in found["kinds"][0]["components"]:
+        rows = table[table["member"] == each["number"]]
+        said = [
+            [f"topic {row.topic} of layer 2", f"{row.probability:.1%} ({row.lower:.1%} to {row.upper:.1%})"]
+            for row in rows.itertuples()
+        ]
+        assert each["beside"] == [["Share of upper topics", said]]
+
+
 def test_components_without_covariates_or_dates_have_nothing_beside_their_members(fit):
     (found,) = gathered([fit], ["a"], 3, "hidden")["fits"]
     assert all(each["beside"] == [] for each in found["kinds"][0]["components"])

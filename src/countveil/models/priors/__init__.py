@@ -7,6 +7,7 @@ from countveil.models.priors.dated_rows import DatedRowsPrior
 from countveil.models.priors.dirichlet import DirichletPrior
 from countveil.models.priors.gamma import GammaPrior
 from countveil.models.priors.gamma_chain import GammaChainPrior
+from countveil.models.priors.layered_rows import LayeredRowsPrior
 from countveil.models.priors.learned_shape import LearnedShapePrior
 from countveil.models.priors.prior import Conditional, Prior
 from countveil.models.priors.regression import RegressionPrior
@@ -21,6 +22,7 @@ __all__ = [
     "DirichletPrior",
     "GammaChainPrior",
     "GammaPrior",
+    "LayeredRowsPrior",
     "LearnedShapePrior",
     "Prior",
     "RegressionPrior",
@@ -39,6 +41,7 @@ PRIORS: dict[str, Any] = {
         LearnedShapePrior,
         RegressionPrior,
         DatedRowsPrior,
+        LayeredRowsPrior,
         SeededPrior,
     )
 }

@@ -64,16 +64,23 @@ class DirichletPrior(Prior):
         axes = summed_axes(factor)
         lack = given.exposures.max(axis=axes, keepdims=True) - given.exposures
         whole = given.counts + rng.poisson(lack * given.value)
+        return self.draw_given_counts(whole, axes, hypers, rng)
+
+    def draw_given_counts(
+        self, whole: np.ndarray, axes: tuple[int, ...], hypers: np.ndarray, rng: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The factor and the concentration given whole counts, whose components sum to one over these axes."""
         if self.concentration is None:
             now = np.log(hypers)
             drawn = draw_on_slices(lambda log_a: self.log_mass(log_a, whole, axes), now, BOUNDS, rng, WIDTH)
             hypers = np.exp(drawn)
-        shares = np.maximum(rng.standard_gamma(self.concentrations(factor, hypers[0]) + whole), SMALLEST)
+        own = self.concentrations(whole.shape[-1], hypers[0])
+        shares = np.maximum(rng.standard_gamma(own + whole), SMALLEST)
         return shares / shares.sum(axis=axes, keepdims=True), hypers
 
-    def concentrations(self, factor: Grid, usual: float) -> np.ndarray:
+    def concentrations(self, n_components: int, usual: float) -> np.ndarray:
         """The concentration of each component, over the last axis."""
-        found = np.full(factor.shape[-1], usual)
+        found = np.full(n_components, usual)
         if self.background is not None:
             found[0] = self.background
         return found

@@ -153,6 +153,15 @@ class Prior:
         """
         return {}
 
+    @property
+    def components(self) -> tuple[tuple[str, str, str], ...]:
+        """Components that the prior itself has: (what it reports of them, their sizes, their dimension), all by name.
+
+        What is reported has them along its last axis, each a distribution over the axis before. They are matched across
+        draws and ordered by size in this order, once the factor's own components are.
+        """
+        return ()
+
     def summaries(self, factor: Grid, hypers: np.ndarray) -> list[np.ndarray]:
         """(C, S, ...) of what is reported, numbers by which chains are compared, whatever the order of components."""
         return []

@@ -8,6 +8,7 @@ from scipy.optimize import linear_sum_assignment
 
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.effects import Effects
+from countveil.fit.layers import upper_by_member
 from countveil.fit.naming import leading, merged_in_words
 from countveil.fit.results import DISPERSION_COLUMNS
 from countveil.fit.weighting import weights_in_words
@@ -241,6 +242,8 @@ def beside_members(fit: FactorizationEstimator, one: str) -> dict[int, list[Any]
         tables.append(("Covariates: difference of shares, in points", contrasts, "pair", "{:+.1f}"))
     if fit.dates_ is not None:
         tables.append(("Over time: expected share", Effects(fit).over_time(), "time", "{:.1%}"))
+    if fit._n_upper:
+        tables.append(("Share of upper topics", upper_by_member(fit), "above", "{:.1%}"))
     for heading, table, by, form in tables:
         if table.columns[0] != one:
             continue
