@@ -8,6 +8,7 @@ from countveil.models.priors.dirichlet import DirichletPrior
 from countveil.models.priors.gamma import GammaPrior
 from countveil.models.priors.gamma_chain import GammaChainPrior
 from countveil.models.priors.learned_shape import LearnedShapePrior
+from countveil.models.priors.levels import LevelPrior
 from countveil.models.priors.prior import Conditional, Prior
 from countveil.models.priors.regression import RegressionPrior
 from countveil.models.priors.seeded import SeededPrior
@@ -22,6 +23,7 @@ __all__ = [
     "GammaChainPrior",
     "GammaPrior",
     "LearnedShapePrior",
+    "LevelPrior",
     "Prior",
     "RegressionPrior",
     "SeededPrior",
@@ -37,6 +39,7 @@ PRIORS: dict[str, Any] = {
         GammaPrior,
         GammaChainPrior,
         LearnedShapePrior,
+        LevelPrior,
         RegressionPrior,
         DatedRowsPrior,
         SeededPrior,
