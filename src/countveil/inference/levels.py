@@ -4,8 +4,8 @@
 
 Given the levels, everything else is as it is with the exposures l (mathematics, equation 3.4). The sweep draws the
 parts n_tv of the counts, whose means are l_tv sum_k x_tk phi_vk, and the law of the reports gives their cells exposures
-e_tv. Levels then have the conditional of their prior with counts n_tv and exposures e_tv sum_k x_tk phi_vk (mathematics,
-equation 17.16).
+e_tv. Levels then have the conditional of their prior with counts n_tv and exposures e_tv sum_k x_tk phi_vk
+(mathematics, equation 17.16).
 """
 
 from collections.abc import Callable

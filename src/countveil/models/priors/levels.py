@@ -26,8 +26,8 @@ class LevelPrior(Prior):
     """Levels l_t of every item, l_t ~ Gamma(s (rho l_(t-1) + 1 - rho), s), the first one ~ Gamma(s, s).
 
     Items are the cells of all axes but ``time``, the number of that axis. Each has its own smoothness s, with
-    log(s - 1) ~ Normal(b, 1) and b ~ Normal(5, 1.5^2). All share a persistence rho, uniform from 0 to .98. Levels go back
-    to one in the long run, so that the other factors keep their size (mathematics, section 17).
+    log(s - 1) ~ Normal(b, 1) and b ~ Normal(5, 1.5^2). All share a persistence rho, uniform from 0 to .98. Levels go
+    back to one in the long run, so that the other factors keep their size (mathematics, section 17).
     """
 
     time: int
