@@ -14,6 +14,7 @@ from countveil.models.priors import (
     GammaChainPrior,
     GammaPrior,
     LearnedShapePrior,
+    LevelPrior,
     RegressionPrior,
     SeededPrior,
     prior_of,
@@ -33,6 +34,7 @@ def test_every_prior_goes_by_its_kind():
     facts |= RegressionPrior(0.8, None, np.zeros((3, 1))).facts()
     facts |= SeededPrior(GammaPrior(0.3, 2.0, True), np.ones((2, 1))).facts()
     facts |= DatedRowsPrior(0.8, 50.0, np.zeros(3, dtype=np.int64), 1).facts()
+    facts |= LevelPrior(0).facts()
     for kind in PRIORS:
         assert prior_of(facts | {"kind": kind}).kind == kind
 
@@ -48,6 +50,7 @@ def test_every_prior_goes_by_its_kind():
         DirichletPrior(None),
         DirichletPrior(0.3),
         GammaChainPrior(0.8, steady=False),
+        LevelPrior(1),
     ],
 )
 def test_a_prior_comes_back_from_its_facts(prior):
