@@ -463,6 +463,22 @@ def test_levels_go_on_from_a_checkpoint_and_at_another_fit(planted, tmp_path):
         assert len(cv.DynamicModel(2, levels=True, start=start, **BRIEF).fit(data).activity()) == 60
 
 
+@pytest.mark.parametrize(
+    ("protected", "mechanism"),
+    [
+        (lambda counts: 5 * (counts // 5), cv.mechanisms.Rounding(5)),
+        (lambda counts: np.where((counts > 0) & (counts < 5), np.nan, counts), cv.mechanisms.Suppression(5)),
+    ],
+    ids=["rounding", "suppression"],
+)
+def test_levels_of_tables_that_others_protected(planted, protected, mechanism):
+    counts = np.random.default_rng(1).poisson(planted[2] * np.linspace(0.5, 2.0, 8))
+    data = cv.Reports(protected(counts), mechanism)
+    found = cv.DynamicModel(2, levels=True, **BRIEF | {"tune": 40}).fit(data)
+    assert np.abs(found.rate() - counts).sum() < 0.4 * counts.sum()
+    assert found.count_intervals(data).sizes
+
+
 def test_levels_are_refused_where_they_cannot_be(planted):
     with pytest.raises(
         ValueError, match=r'levels must be False for method .augmented-gibbs., got True: use method="gibbs"'
