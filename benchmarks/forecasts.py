@@ -22,6 +22,11 @@ dispersion) are those that predict best what was seen: the last steps from those
 from the one before; reports below zero count as zero. "Poisson, known" and "in bursts, known" are rules whose numbers
 are best for the held-back counts, which nobody knows, and "a year before" takes the step a year before with such
 numbers, in bursts.
+
+``--rolling`` has real and simulated series instead, whose last steps are forecast from several origins, twelve steps
+ahead (four for mail), by models with and without levels and by rules of thumb. Errors are root mean squared differences
+of medians from the true counts, one step ahead and over all steps; scores are log predictive probabilities per cell. A
+rule's score is that of a negative binomial law, whose numbers predict best the last steps seen.
 """
 
 import argparse
@@ -50,6 +55,7 @@ MONTHS = 38  # of Enron's mail; there is little afterwards
 MOST_MONTHS = 44  # that there are
 AHEAD = 4  # months to come
 MASKED = 14, 4  # steps of Enron's mail that are masked, so many before the steps to come
+RULES = {"last value": 1, "mean of three": 3, "last season": 0}  # steps that they take, or a season
 PAST = 0, 1, 8  # counts of a pair before the steps to come, from which parts of a forecast's score begin
 
 
@@ -295,6 +301,125 @@ def mean_over(runs):
         line(*key, means, 0.0)
 
 
+def series(folder):
+    """{name: (counts (T, ...), steps of a season or 0, components)} of what ``--rolling`` forecasts."""
+    rng, disease, pgds = np.random.default_rng(5), folder / "time/disease", folder / "time/pgds"
+    mail = np.load(folder / "enron_network/enron161_monthly_tensor.npz", allow_pickle=False)
+    mail = largest(full(mail["subs_dedup"], mail["counts_dedup"], mail["shape"]), 30)[..., :MONTHS]
+    cases = np.loadtxt(disease / "influenza_meningococcal_germany_weekly.csv", delimiter=",", skiprows=1)
+    walks = np.cumsum(0.2 * rng.standard_normal((80, 20)), axis=0) + 0.5 * rng.standard_normal(20)
+    phase = np.arange(84)[:, None] / 12 + rng.random(20)
+    seasons = rng.gamma(2.0, 10.0, 20) * np.exp(0.8 * np.cos(2.0 * np.pi * phase))
+    return {
+        "measles by state": (np.load(disease / "measles_germany_state_weekly.npz")["count"], 52, 5),
+        "measles by district": (np.load(disease / "measles_weser_ems_weekly.npz")["count"], 52, 5),
+        "influenza and meningitis": (cases[:, 1:], 52, 2),
+        "addresses, 40 words": (commonest(pgds / "sotu.npz", 40), 0, 8),
+        "events, 40 pairs": (commonest(pgds / "icews200123.npz", 40)[:200], 0, 8),
+        "mail, 30 people": (np.moveaxis(mail, -1, 0), 12, 8),
+        "simulated random walks": (rng.poisson(np.minimum(20.0 * np.exp(walks), 1e4)), 0, 8),
+        "simulated seasons": (rng.poisson(seasons), 12, 8),
+    }
+
+
+def commonest(path, n):
+    """(T, n) counts of the most frequent things in a file of triplets."""
+    data = np.load(path, allow_pickle=True)
+    counts = np.zeros(tuple(data["shape"]), dtype=np.int64)
+    np.add.at(counts, (data["row"], data["col"]), data["count"].astype(np.int64))
+    return counts[:, np.sort(np.argsort(-counts.sum(axis=0))[:n])]
+
+
+def rolling(options):
+    """Print a line for each series, noise level and forecast, as a CSV."""
+    print(
+        "series,noise level,forecast,error of one step,error,score of one step,score,coverage of 90%,seconds"
+    )
+    for name, (values, season, components) in series(options.folder).items():
+        if options.corpus and not any(each in name for each in options.corpus):
+            continue
+        counts, ahead = np.asarray(values, dtype=np.int64), 12 if len(values) > MOST_MONTHS else AHEAD
+        for level in (None, *options.levels):
+            seen = counts if level is None else reports_of(counts, level, options.seed)
+            found = {}
+            for origin in range(options.origins):
+                n = len(counts) - ahead - origin * (12 if ahead == 12 else 2)
+                later = counts[n : n + ahead]
+                for levels in (False, True):
+                    label = "with levels" if levels else "without"
+                    each = rolled(seen[:n], level, later, levels, components, name, options)
+                    found.setdefault(label, []).append(each)
+                for rule, each in rules_ahead(seen[:n].astype(float), later, season).items():
+                    found.setdefault(rule, []).append(each)
+            for label, each in found.items():
+                errors, scored, covered, seconds = (np.array(part) for part in zip(*each, strict=True))
+                numbers = (
+                    np.sqrt(errors[:, 0].mean()),
+                    np.sqrt(errors.mean()),
+                    scored[:, 0].mean(),
+                    scored.mean(),
+                )
+                shown = ",".join(f"{number:.4g}" for number in (*numbers, covered.mean(), seconds.mean()))
+                print(
+                    f"{name!r},{'true counts' if level is None else level},{label},{shown}".replace("'", '"'),
+                    flush=True,
+                )
+
+
+def rolled(seen, level, later, levels, components, name, options):
+    """(squared errors of medians and scores by step ahead, coverage, seconds) of a fit to the steps seen."""
+    data = cv.ExactCounts(seen) if level is None else cv.PrivatizedCounts(seen, np.exp(-level))
+    sampling = {"tune": options.sweeps, "draws": options.sweeps // 2, "chains": options.chains}
+    sampling |= {"seed": options.seed, "threads": 1, "progress": False}
+    model = cv.DynamicModel(components, levels=levels, background="mail" in name, **sampling)
+    started = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        fit = model.fit(data)
+    seconds, ahead = time.process_time() - started, fit.forecast(len(later), draws=MOST)
+    low, median, high = np.quantile(ahead.counts.to_numpy(), (0.05, 0.5, 0.95), axis=0, method="inverted_cdf")
+    covered = ((low <= later) & (later <= high)).mean()
+    scored = ahead.log_predictive(later).to_numpy()
+    return by_step((median - later) ** 2), by_step(scored), covered, seconds
+
+
+def by_step(values):
+    """(T,) means."""
+    return values.reshape(len(values), -1).mean(axis=1)
+
+
+def rules_ahead(seen, later, season):
+    """The same of rules of thumb, without coverage and seconds."""
+    found, ahead = {}, len(later)
+    for rule, back in RULES.items():
+        if rule == "last season" and not 0 < season <= len(seen) - ahead:
+            continue
+        value = by_rule(seen, ahead, back, season)
+        scored = [
+            by_step(log_mass(later, value + floor, p))
+            for floor, p in numbers_of_rule(seen, ahead, back, season)
+        ]
+        scored = np.append(scored[0][:1], scored[1][1:])
+        found[rule] = by_step((value - later) ** 2), scored, np.nan, np.nan
+    return found
+
+
+def by_rule(seen, ahead, back, season):
+    """(ahead, ...) the mean of the last steps, or the steps a season before; not below zero."""
+    if back:
+        return np.maximum(np.repeat(seen[-back:].mean(axis=0)[None], ahead, axis=0), 0.0)
+    return np.maximum(seen[[len(seen) - season + i % season for i in range(ahead)]], 0.0)
+
+
+def numbers_of_rule(seen, ahead, back, season):
+    """(constant, dispersion), for one step ahead and for several, that predict best the last steps seen."""
+    tried = range(len(seen) - max(6, ahead), len(seen))
+    targets = np.maximum(seen[list(tried)], 0.0)
+    one = np.concatenate([by_rule(seen[:t], 1, back, season) for t in tried])
+    several = by_rule(seen[: tried[0]], len(tried), back, season)
+    return [best_numbers(targets, [each], BURSTS)[1:] for each in (one, several)]
+
+
 def main():
     """Print tables of scores."""
     parser = argparse.ArgumentParser(
@@ -318,7 +443,14 @@ def main():
         "--parts", action="store_true", help="split forecasts' scores by the counts of pairs before"
     )
     parser.add_argument("--seed", type=int, default=1, help="of the noise and of the fits")
+    parser.add_argument(
+        "--rolling", action="store_true", help="series from several origins, with and without levels"
+    )
+    parser.add_argument("--origins", type=int, default=3)
     options = parser.parse_args()
+    if options.rolling:
+        rolling(options)
+        return
     if "known" in options.models and "steady" not in options.models:
         parser.error("known needs steady, whose components it takes")
     if not all(AHEAD + MASKED[0] + 2 <= n <= MOST_MONTHS for n in options.months):

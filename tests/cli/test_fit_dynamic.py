@@ -42,6 +42,7 @@ def test_components_over_time(months):
     assert fit.time_axis == "time"
     assert fit.steady
     assert not fit.background
+    assert not fit.levels
     assert list(fit._reader.axes["time"]) == MONTHS
     assert "Components by share of all expected counts: item" in said
     assert "Activity that stays in its component from one step to the next: 0: " in " ".join(said.split())
@@ -57,11 +58,13 @@ def test_components_over_time(months):
         "--modes",
         "month,thing",
         "--background",
+        "--levels",
         "--force",
     )
     fit = cv.DynamicModel.load("fit.nc")
     assert not fit.steady
     assert fit.background
+    assert fit.levels
     assert (list(fit._reader.axes), fit.time_axis) == (["month", "thing"], "month")
 
 

@@ -7,8 +7,11 @@ import pandas as pd
 import pytest
 
 import countveil as cv
-from countveil.fit import choosing
+from countveil.fit import choosing, forecasts
+from countveil.fit.component_tables import component_counts
+from countveil.fit.forecasts import over_cells
 from countveil.fit.results import check_file
+from countveil.inference.posterior import factor_draws, parameter_draws
 from countveil.inference.starts.given import Given
 from tests.joint import draw_reports
 
@@ -381,3 +384,111 @@ def test_without_a_season_there_is_no_table_of_seasons(fit):
         ValueError, match="season must be given to the model for a table of seasons, got None"
     ):
         fit.seasons()
+
+
+@pytest.fixture(scope="module", params=["matrix", "tensor, time last"])
+def with_levels(request, planted):
+    """A fit with levels and a background, and its data."""
+    reports, mask = planted[3:]
+    if request.param == "matrix":
+        data = cv.PrivatizedCounts(pd.DataFrame(reports, index=MONTHS, columns=ITEMS), 0.3, mask=mask)
+        return cv.DynamicModel(3, levels=True, background=True, season=12, **QUICK).fit(data), data
+    folded = [np.moveaxis(each.reshape(30, 2, 4), 0, 2) for each in (reports, mask)]
+    data = cv.PrivatizedCounts(folded[0], 0.3, mask=folded[1])
+    return cv.DynamicModel(3, levels=True, time=2, dispersion="row", **QUICK).fit(data), data
+
+
+def test_rates_are_multiplied_by_levels(with_levels, tmp_path):
+    fit, data = with_levels
+    tree, model, layout = fit._fitted()
+    draws, axes = tree["posterior"], model.spec.output
+    assert draws["level"].dims[2:] == layout.dims_of(axes)
+    assert draws["level_smoothness"].dims[2:] == tuple(d for d in layout.dims_of(axes) if d != fit.time_axis)
+    pairs = zip(factor_draws(tree, model, layout), parameter_draws(tree, model), strict=False)
+    rates = [
+        model.likelihood.mean(np.einsum(model.spec.text, *factors), over_cells(model, own))
+        for factors, own in pairs
+    ]
+    np.testing.assert_allclose(fit.rate(), np.mean(rates, axis=0), rtol=1e-6)
+    own = component_counts(tree, model, layout, axes + model.spec.latent)
+    np.testing.assert_allclose(own.sum(axis=-1), rates, rtol=1e-5)
+    other = next(d for d in layout.dims_of(axes) if d != fit.time_axis)
+    np.testing.assert_allclose(fit.trend(other)["rate"].sum(), fit.rate().sum(), rtol=1e-5)
+    assert len(fit.parts.members(other, 2))
+    assert len(fit.activity()) % 30 == 0
+    fit.save(tmp_path / "fit.nc")
+    found = cv.DynamicModel.load(tmp_path / "fit.nc")
+    np.testing.assert_array_equal(found.rate(), fit.rate())
+    pd.testing.assert_frame_equal(found.forecast(2).table(), fit.forecast(2).table())
+    assert np.isfinite(np.asarray(fit.log_likelihood(data))).all()
+    assert fit.count_intervals(data).sizes
+    assert fit.diagnostics().verdict
+
+
+def test_forecasts_go_on_from_the_last_levels(with_levels, monkeypatch):
+    fit, _ = with_levels
+    monkeypatch.setattr(forecasts, "run_on", lambda last, chain, steps, rng: np.tile(last, (steps, 1)))
+    monkeypatch.setattr(forecasts, "levels_on", lambda last, rho, s, steps, rng: np.stack([last] * steps))
+    one = fit.forecast(2).rates.to_numpy()
+    place = 1 + fit.model_.spec.output.index(
+        fit.model_.factors[fit.model_.spec.names.index("activity")].axes[0]
+    )
+    np.testing.assert_allclose(one.take(0, place), one.take(1, place))
+    last = fit.posterior["posterior"]["level"].to_numpy().reshape(80, *fit.rate().shape).take(-1, place)
+    monkeypatch.setattr(
+        forecasts, "levels_on", lambda last, rho, s, steps, rng: np.ones((steps, *last.shape))
+    )
+    np.testing.assert_allclose(
+        one.take(0, place), fit.forecast(2).rates.to_numpy().take(0, place) * last, rtol=1e-5
+    )
+
+
+def test_levels_forget_their_last_value_as_fast_as_the_persistence_says():
+    last, rng = np.full((20_000, 2), 3.0), np.random.default_rng(1)
+    found = forecasts.levels_on(last, 0.5, np.array([50.0, 10.0]), 3, rng)
+    np.testing.assert_allclose(
+        found.mean(axis=1), np.array([2.0, 1.5, 1.25])[:, None] * [1.0, 1.0], rtol=0.02
+    )
+    np.testing.assert_allclose(found[0].var(axis=0), [2.0 / 50.0, 2.0 / 10.0], rtol=0.05)
+
+
+def test_levels_go_on_from_a_checkpoint_and_at_another_fit(planted, tmp_path):
+    data, path = cv.PrivatizedCounts(planted[3], 0.3), tmp_path / "chains.npz"
+    whole = cv.DynamicModel(2, levels=True, **BRIEF).fit(data, checkpoint=path)
+    again = cv.DynamicModel(2, levels=True, **BRIEF).fit(data, checkpoint=path, resume=True)
+    np.testing.assert_array_equal(whole.rate(), again.rate())
+    with_threads = cv.DynamicModel(2, levels=True, **BRIEF | {"threads": 2}).fit(data)
+    np.testing.assert_array_equal(whole.rate(), with_threads.rate())
+    for start in (whole, cv.DynamicModel(2, **BRIEF).fit(data), "em", "least-squares"):
+        assert len(cv.DynamicModel(2, levels=True, start=start, **BRIEF).fit(data).activity()) == 60
+
+
+@pytest.mark.parametrize(
+    ("protected", "mechanism"),
+    [
+        (lambda counts: 5 * (counts // 5), cv.mechanisms.Rounding(5)),
+        (lambda counts: np.where((counts > 0) & (counts < 5), np.nan, counts), cv.mechanisms.Suppression(5)),
+    ],
+    ids=["rounding", "suppression"],
+)
+def test_levels_of_tables_that_others_protected(planted, protected, mechanism):
+    counts = np.random.default_rng(1).poisson(planted[2] * np.linspace(0.5, 2.0, 8))
+    data = cv.Reports(protected(counts), mechanism)
+    found = cv.DynamicModel(2, levels=True, **BRIEF | {"tune": 40}).fit(data)
+    assert np.abs(found.rate() - counts).sum() < 0.4 * counts.sum()
+    assert found.count_intervals(data).sizes
+
+
+def test_levels_are_refused_where_they_cannot_be(planted):
+    with pytest.raises(
+        ValueError, match=r'levels must be False for method .augmented-gibbs., got True: use method="gibbs"'
+    ):
+        cv.DynamicModel(2, levels=True, method="augmented-gibbs", **BRIEF).fit(
+            cv.PrivatizedCounts(planted[3], 0.3)
+        )
+    with pytest.raises(ValueError, match="levels must be False with Dask"):
+        cv.DynamicModel(2, levels=True, engine="dask", **BRIEF).fit(cv.PrivatizedCounts(planted[3], 0.3))
+    rounded = 5 * (planted[3].clip(0) // 5)
+    known = cv.Reports(rounded, cv.mechanisms.Rounding(5), totals=[(0, rounded.sum(axis=0))])
+    with pytest.raises(ValueError, match="levels must be False for data with known totals, got True with 8"):
+        cv.DynamicModel(2, levels=True, **BRIEF).fit(known)

@@ -86,8 +86,12 @@ def test_a_verdict_needs_a_difference_of_two_standard_errors():
     assert judged(losses, 1.0).verdict.startswith(
         "Use the last value: error 1.51 (last value) against 2.55 (model, median)"
     )
+    assert judged(losses, 1.0, "Try levels.").verdict.endswith(", 6 steps. Try levels.")
     near = losses.assign(**{LAST: losses[MODEL] + [1.0, -1.0, 1.0, -1.0, 1.0, -0.5]})
     assert judged(near, 1.0).verdict.startswith("No clear difference between the model and the last value: ")
+    assert judged(near, 1.0, "Try levels.").verdict.endswith(", 6 steps.")
+    worse = losses.assign(**{LAST: 9.0 + losses[MODEL]})
+    assert judged(worse, 1.0, "Try levels.").verdict.endswith(", 6 steps.")
     assert judged(losses, 50.0).table["error"].isna().all()
 
 

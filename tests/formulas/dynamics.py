@@ -8,13 +8,16 @@ from numpy.polynomial import polynomial
 from scipy import integrate, special, stats
 from scipy.special import gammaln
 
+from countveil.fit.forecasts import levels_on
 from countveil.kernels.dynamics import move_seasons, pass_forwards
+from countveil.kernels.levels import draw_levels, move_persistence, move_smoothness
 from countveil.models.priors import DatedRowsPrior, DirichletPrior, gamma_chain
 from countveil.models.priors.dated_rows import OVER_TIME, Dated, log_mass_of_rows, packed
 from countveil.models.priors.gamma_chain import Unscaled
 from countveil.models.priors.prior import Conditional
 from tests.dynamics import draw_chain
 from tests.formulas.brute import formula, same
+from tests.levels import log_density, means_of
 
 PI, NU = np.array([[0.7, 0.4], [0.3, 0.6]]), np.array([0.8, 1.7])
 X = np.array([[2.0, 0.3], [1.1, 0.7], [3.0, 0.1]])
@@ -300,3 +303,110 @@ def moves_given_the_factor():
             stats.kstest(draws, lambda y, law=law: np.interp(y, grid + (grid[1] - grid[0]) / 2, law)).pvalue
             > 1e-4
         )
+
+
+LEVEL, S, RHO = np.array([[1.3, 0.4], [0.5, 0.9], [2.0, 0.6]]), np.array([3.0, 12.0]), 0.6
+SEEN, EXPOSED = np.array([[2.0, 0.0], [0.0, 1.0], [4.0, 0.0]]), np.array([[1.5, 0.4], [0.0, 1.0], [2.0, 0.3]])
+
+
+@formula("17.15")
+def levels_of_items():
+    r"""\begin{aligned} \mu_{tv} & = l_{tv} \sum_k x_{tk} \phi_{vk}, \quad l_{tv} \sim \mathrm{Gamma}(s_v \,
+    m_{tv}, \; s_v), \cr m_{tv} & = \rho \, l_{t-1,v} + 1 - \rho, \quad m_{0v} = 1 \end{aligned}
+    """
+    rng, nothing, level, drawn = np.random.default_rng(1), np.zeros((3, 2)), LEVEL.copy(), []
+    for _ in range(1500):  # without data, sweeps draw from the prior
+        draw_levels(nothing, nothing, S, RHO, np.arange(2), level, rng)
+        drawn.append(level.copy())
+    for each in (
+        drawn,
+        [np.vstack([[1.0, 1.0], levels_on(np.ones(2), RHO, S, 2, rng)]) for _ in range(1500)],
+    ):
+        values = np.array(each)
+        means = np.array([means_of(value, RHO) for value in each])
+        places = stats.gamma.cdf(values, S * means, scale=1.0 / S)[:, 1:]
+        assert stats.kstest(places.ravel(), "uniform").pvalue > 1e-4
+
+
+@formula("17.16")
+def a_step_of_levels_with_them_integrated_out():
+    r"""\zeta_t = \log\Big( 1 + \frac{e_t}{s} + \rho \, \zeta_{t+1} \Big), \quad r_t = \rho \, \lambda_{t-1} + (1 -
+    \rho) \, s, \quad P(n_t \mid r_t) = \frac{\Gamma(n_t + r_t)}{n_t! \, \Gamma(r_t)} (1 - e^{-\zeta_t})^{n_t}
+    e^{-r_t \zeta_t}
+    """
+    s, e, later, before = 3.0, 1.5, 0.7, 1.3  # later: zeta of the step after
+    zeta = np.log(1.0 + e / s + RHO * later)
+    r = RHO * s * before + (1.0 - RHO) * s
+    for n in range(6):
+        printed = gammaln(n + r) - gammaln(n + 1) - gammaln(r) + n * np.log(-np.expm1(-zeta)) - r * zeta
+        weight = (
+            e / s + RHO * later
+        )  # the exposure of lambda: to its counts and to the tables of the next step
+        brute = integrate.quad(lambda x: stats.gamma.pdf(x, r) * stats.poisson.pmf(n, weight * x), 0, 80)[0]  # noqa: B023
+        same(np.exp(printed), brute, 1e-6)
+        same(np.exp(printed), by_tables(n, r, zeta), 1e-9)
+    rng, level, drawn = np.random.default_rng(2), LEVEL[:2, :1].copy(), []
+    for _ in range(20_000):
+        draw_levels(SEEN[:2, :1], EXPOSED[:2, :1] + 0.5, S[:1], RHO, np.arange(1), level, rng)
+        drawn.append(level[:, 0].copy())
+    grid = np.linspace(1e-3, 8.0, 700)
+    first, second = np.meshgrid(grid, grid, indexing="ij")
+    mean = RHO * first + 1.0 - RHO
+    log_p = stats.gamma.logpdf(first, S[0], scale=1 / S[0]) + stats.gamma.logpdf(
+        second, S[0] * mean, scale=1 / S[0]
+    )
+    for n, exposure, value in zip(SEEN[:2, 0], EXPOSED[:2, 0] + 0.5, (first, second), strict=True):
+        log_p += n * np.log(value) - exposure * value
+    share = np.exp(log_p - log_p.max())
+    for axis, draws in enumerate(np.transpose(drawn)):
+        own = share.sum(axis=1 - axis) / share.sum()
+        assert abs(draws.mean() - own @ grid) < 0.03
+        assert abs((draws**2).mean() - own @ grid**2) < 0.1
+
+
+@formula("17.17")
+def the_density_of_levels():
+    r"""\log p(\log l \mid s, \rho) = \sum_t \big[ s \, m_t \log(s \, l_t) - s \, l_t - \log \Gamma(s \, m_t) \big]"""
+    means = means_of(LEVEL, RHO)
+    printed = (S * means * np.log(S * LEVEL) - S * LEVEL - gammaln(S * means)).sum(axis=0)
+    same(printed, log_density(LEVEL, S, RHO))
+    nothing, rng, log_n, drawn = np.zeros((3, 2)), np.random.default_rng(3), np.log(S - 1.0), []
+    for _ in range(12_000):
+        move_smoothness(nothing, nothing, RHO, 1.0, 0.8, False, np.arange(2), log_n, LEVEL.copy(), rng)
+        drawn.append(log_n.copy())
+    grid = np.linspace(-4.0, 6.0, 400)
+    log_p = [log_density(LEVEL, 1.0 + np.exp(x), RHO) + stats.norm.logpdf(x, 1.0, 0.8) for x in grid]
+    share = np.exp(np.array(log_p) - np.max(log_p, axis=0))
+    means = grid @ (share / share.sum(axis=0))
+    assert np.abs(np.mean(drawn, axis=0) - means).max() < 0.1
+
+
+@formula("17.18")
+def levels_that_move_with_their_smoothness():
+    r"""(s, \rho, l) \to (s', \rho', l'), \quad \log \frac{l'_t}{m'_t} = c \, \log \frac{l_t}{m_t}, \quad \Big|
+    \frac{\partial \log l'}{\partial \log l} \Big| = c^T
+    """
+    c, new_rho = 0.8, 0.3
+
+    def moved(log_l):
+        noise, found, mean = c * np.log(np.exp(log_l) / means_of(np.exp(log_l)[:, None], RHO)[:, 0]), [], 1.0
+        for each in noise:
+            found.append(np.log(mean) + each)
+            mean = new_rho * np.exp(found[-1]) + 1.0 - new_rho
+        return np.array(found)
+
+    at, small = np.log(LEVEL[:, 0]), 1e-6
+    columns = [(moved(at + small * unit) - moved(at - small * unit)) / (2.0 * small) for unit in np.eye(3)]
+    same(np.linalg.det(np.array(columns)), c**3, 1e-6)
+    rng, level, rho, log_n, drawn = np.random.default_rng(4), LEVEL.copy(), RHO, np.log(S - 1.0), []
+    for sweep in range(
+        24_000
+    ):  # with draws of the levels, moves leave what is left to the prior alone as it is
+        draw_levels(np.zeros((3, 2)), np.zeros((3, 2)), 1.0 + np.exp(log_n), rho, np.arange(2), level, rng)
+        move_smoothness(0.0 * SEEN, 0.0 * SEEN, rho, 1.0, 0.8, True, np.arange(2), log_n, level, rng)
+        rho = move_persistence(0.0 * SEEN, 0.0 * SEEN, 1.0 + np.exp(log_n), 0.98, True, rho, level, rng)
+        if sweep % 12 == 0:
+            drawn.append([rho / 0.98, *log_n])
+    rhos, *logs = np.transpose(drawn)
+    assert stats.kstest(rhos, "uniform").pvalue > 1e-4
+    assert min(stats.kstest(each, stats.norm(1.0, 0.8).cdf).pvalue for each in logs) > 1e-4

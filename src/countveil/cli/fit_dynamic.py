@@ -79,6 +79,14 @@ def fit_dynamic(
             help="Add a component spread evenly over all items, for items that were never seen before.",
         ),
     ] = False,
+    levels: Annotated[
+        bool,
+        typer.Option(
+            "--levels",
+            rich_help_panel=MODEL,
+            help="Give each item a level that follows its last value, for series that do not only move together.",
+        ),
+    ] = False,
     shape: Shape = None,
     sampling: Sampling,
     members: Members = 5,
@@ -111,7 +119,7 @@ def fit_dynamic(
         given = folded(data, shape) if several else data
     steps: dict[str, Any] = {"modes": names, "time": axis, "steady": not volumes}
     steps |= {"day_first": day_first, "season": None if season is None else number_or_auto("season", season)}
-    model = DynamicModel(number, **steps, background=background, **sampling.arguments())
+    model = DynamicModel(number, **steps, background=background, levels=levels, **sampling.arguments())
     given, note = model.in_time(given)
     if note:
         say(note)

@@ -42,6 +42,7 @@ from countveil.data.networks import graph_parts
 from countveil.data.provenance import NOT_STATED, Provenance, level_of_release, options_of_release
 from countveil.data.totals import Totals
 from countveil.kernels.entries import MASKED, Entries
+from countveil.kernels.exposed_law import UNWANTED
 from countveil.laws.counts import POISSON
 from countveil.laws.counts.laws import law_of
 from countveil.laws.counts.protocol import Likelihood, Parameters
@@ -70,6 +71,7 @@ class Observations:
             the same. Factors are then of rates for one unit of exposure, and every cell is stored.
         row_labels, column_labels: lists of str, or None.
         totals: sums of counts that are known or reported besides, over cells (D, V); None without any.
+        drawn: (D, V) where a pass writes the parts of each count that it draws (``at_levels``); empty if none asks.
         below_zero: (D, V) sizes of negative reports (``negative_part``); None without any, or in other matrix forms.
         provenance: where the reports are from, and what they were; never changed afterwards.
     """
@@ -78,6 +80,7 @@ class Observations:
     whole: ClassVar[bool] = True  # whether a list of cells holds whole numbers
     totals: Totals | None = None
     exposure: np.ndarray | None = None
+    drawn: np.ndarray = UNWANTED
 
     def __init__(
         self,
@@ -326,9 +329,15 @@ class Observations:
         found._expose(exposure)
         return found
 
+    def at_levels(self, levels: np.ndarray) -> Self:
+        """The same cells with these factors of their rates (D, V) too; passes leave parts of counts in ``drawn``."""
+        found = self.exposed_as(levels if self.exposure is None else self.exposure * levels)
+        found.drawn = np.zeros(self.shape)
+        return found
+
     def law(self, likelihood: Likelihood, parameters: Parameters = ()) -> tuple[Any, ...]:
         """The law of a report given its rate without the exposure by cell, as passes over the cells take it."""
-        return law_of(self.noise, likelihood, parameters, self.exposure)
+        return law_of(self.noise, likelihood, parameters, self.exposure, self.drawn)
 
     def exposure_of(self, rows: Any, columns: Any) -> Any:
         """The exposures of cells by numbers of their rows and columns; 1.0 where there are none by cell."""

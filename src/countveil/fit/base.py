@@ -218,7 +218,7 @@ class FactorizationEstimator(Options, BaseEstimator):
             check_covariates_given(self)
         if time is not None:
             check_dates_given(self)
-        check_computing(self._method, self.engine, client)
+        check_computing(self._method, self.engine, client, getattr(self, "levels", False))
         saving = saving_to(checkpoint, checkpoint_minutes, resume, self._method)
         if is_auto(self):
             self._settle_seed(saving)
@@ -568,9 +568,15 @@ def saving_to(
     return saving
 
 
-def check_computing(method: Method, engine: Any, client: Any = None) -> None:
-    """Refuse what is not an engine, and Dask for a method that would send every batch to its workers."""
-    if check_engine(engine, client) and method.batches:
+def check_computing(method: Method, engine: Any, client: Any = None, levels: bool = False) -> None:
+    """Refuse what is not an engine, and Dask with levels or for a method that would send every batch to its workers."""
+    dask = check_engine(engine, client)
+    if dask and levels:
+        raise ValueError(
+            "levels must be False with Dask, whose workers do not return what levels are drawn from, got True: use "
+            'engine="threads"'
+        )
+    if dask and method.batches:
         raise ValueError(
             f"method {method.name!r} goes with engine None or 'threads', since every batch would have to be sent, got "
             + (f"engine {engine!r}" if client is None else "a client")

@@ -32,16 +32,18 @@ from countveil.inference.matching import places, unweighted
 from countveil.inference.methods import METHODS
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import HYPERS, PREVIOUS, RESERVED, Layout
-from countveil.models.priors import DirichletPrior, GammaChainPrior, Prior
+from countveil.models.priors import DirichletPrior, GammaChainPrior, LevelPrior, Prior
 from countveil.models.spec import Spec, parse_spec
 from countveil.privacy import Release
 
 AXES = "abcdefghij"
 ACTIVITY = "activity"  # the factor over time
+LEVEL = "level"  # the factor of every cell
 BACKGROUND = 1.0  # concentration of the component that is spread over all things
+TRY_LEVELS = "Try levels=True (--levels)."
 UNDATED = "Time steps are in the order of the data, because their labels are not dates"
 REPORTED = ("transition", "importance", "volume", "usual_volume", "steadiness", "season")
-TAKEN = ("component", f"{PREVIOUS}component", ACTIVITY, *REPORTED)
+TAKEN = ("component", f"{PREVIOUS}component", ACTIVITY, LEVEL, *REPORTED)
 
 
 @declared
@@ -65,6 +67,8 @@ class DynamicModel(FactorizationEstimator):
             (52), months or quarters of a year.
         background: whether one of the components is spread over all things, and takes what belongs to no other, as
             where counts come that were never seen before. It is one of the ``n_components``, and number 0 of them.
+        levels: whether each item, a cell of all axes but time, also has a level of its own, by which its rates are
+            multiplied. It follows its last value, and goes back to one in the long run. Only "gibbs" has levels.
         **options: what every model takes; the reference and ``help`` list it. ``prior_shape`` is the concentration of
             the components' distributions; ``prior_rate`` has to be None; ``method`` is "gibbs" or "augmented-gibbs".
 
@@ -73,7 +77,8 @@ class DynamicModel(FactorizationEstimator):
             per other mode, "factor_<mode>"; "transition" (component, previous_component), whose columns sum to one;
             "importance" (component), which is small for components that the data do not need; "volume", which is over
             time where the model is not steady, beside "usual_volume" and "steadiness"; with a season, "season" (time,
-            component), its factor in each step, by which the activity is multiplied.
+            component), its factor in each step, by which the activity is multiplied; with levels, "level" over all axes
+            of the data, "level_smoothness" over all but time, and "level_persistence".
     """
 
     n_components: Annotated[int | str, WholeOrAuto()] = 10
@@ -84,6 +89,7 @@ class DynamicModel(FactorizationEstimator):
     day_first: bool | None = None
     season: Annotated[int | str | None, Season()] = None
     background: Annotated[bool, Flag()] = False
+    levels: Annotated[bool, Flag()] = False
 
     _sized_by: ClassVar[tuple[str, str] | None] = "n_components", "k"
 
@@ -100,6 +106,10 @@ class DynamicModel(FactorizationEstimator):
             raise ValueError(
                 "background must be False for one component, since it is one of them itself, got True"
             )
+        if self.levels and not self._method.exposures:
+            raise ValueError(
+                f'levels must be False for method {self._method.name!r}, got True: use method="gibbs" (--method gibbs)'
+            )
         if self.prior_rate is not None:
             raise ValueError(
                 f"prior_rate must be None, since components sum to one and time has a chain, got {self.prior_rate}"
@@ -115,6 +125,11 @@ class DynamicModel(FactorizationEstimator):
             warnings.warn(note, stacklevel=3)
         axis = self._time(len(data.mode_shape))
         self._season = season_of(self.season, data.labels[axis], self.day_first)
+        if self.levels and data.totals is not None:
+            raise ValueError(
+                f"levels must be False for data with known totals, got True with {data.totals.size}: leave out levels "
+                "(--levels)"
+            )
         given = super()._given(data, **of_rows)
         if not ((given.first.prior_scale_d == 1.0).all() and (given.first.prior_scale_v == 1.0).all()):
             raise ValueError(
@@ -169,9 +184,12 @@ class DynamicModel(FactorizationEstimator):
         if n_modes > len(AXES):
             raise ValueError(f"data must have at most {len(AXES)} axes, got {n_modes}")
         axes, names, time = AXES[:n_modes], self._modes(n_modes), self._time(n_modes)
-        text = ",".join(f"{a}k" for a in axes) + f"->{axes}"
+        terms = [f"{a}k" for a in axes]
         factors = [ACTIVITY if i == time else f"factor_{name}" for i, name in enumerate(names)]
-        return parse_spec(text, names=factors)
+        if self.levels:
+            terms.append(axes)
+            factors.append(LEVEL)
+        return parse_spec(f"{','.join(terms)}->{axes}", names=factors)
 
     def _modes(self, n_modes: int) -> list[str]:
         """Names of the data's axes."""
@@ -232,6 +250,8 @@ class DynamicModel(FactorizationEstimator):
         mean = max(mean_count, 1e-8) * cells / sizes["k"]
         chain = GammaChainPrior(mean, self.steady, self._season_steps(sizes[time]))
         priors = {name: chain if name == ACTIVITY else others for name in spec.names}
+        if self.levels:
+            priors[LEVEL] = LevelPrior(spec.output.index(time))
         return factorization(spec, sizes, priors, likelihood=chosen_likelihood(self))
 
     def _season_steps(self, n_steps: int) -> int | None:
@@ -446,7 +466,8 @@ class DynamicModel(FactorizationEstimator):
         def forecast(known: Observations, step: int) -> tuple[np.ndarray, np.ndarray]:
             return middle_of_step(fitted_quietly(again, known)._fitted(), ACTIVITY, step, draws, rng)
 
-        return compared(data, axis, steps, n_seasons, forecast)
+        levels = not self.levels and self._method.exposures
+        return compared(data, axis, steps, n_seasons, forecast, TRY_LEVELS if levels else "")
 
 
 def has_dates(labels: Sequence[str]) -> bool:

@@ -84,11 +84,12 @@ def compared(
     steps: int,
     n_seasons: int | None,
     forecast: Callable[[Observations, int], tuple[np.ndarray, np.ndarray]],
+    remedy: str = "",
 ) -> ForecastCheck:
     """The last ``steps`` steps along an axis, each forecast one step ahead.
 
     ``forecast`` returns the median and the mean of every count of a step, given data in which that step and all later
-    ones are masked.
+    ones are masked. The verdict ends with the ``remedy`` if a rule is clearly better.
 
     Raises:
         ValueError: too many steps, data without unbiased estimates or with totals.
@@ -116,10 +117,10 @@ def compared(
         noise.append(float(variance[step][seen].mean()))
     if len(noise) < 2:
         raise ValueError(f"check must have at least two steps with reports, got {len(noise)} of {steps}")
-    return judged(pd.DataFrame(losses), float(np.mean(noise)))
+    return judged(pd.DataFrame(losses), float(np.mean(noise)), remedy)
 
 
-def judged(losses: pd.DataFrame, noise: float) -> ForecastCheck:
+def judged(losses: pd.DataFrame, noise: float, remedy: str = "") -> ForecastCheck:
     """From mean squared differences (steps, forecasts) from the reports, of which ``noise`` is due to their noise."""
     squared, away = losses.mean() - noise, losses.sub(losses[MODEL], axis=0)
     table = pd.DataFrame(
@@ -138,8 +139,9 @@ def judged(losses: pd.DataFrame, noise: float) -> ForecastCheck:
     numbers = f"error {words(errors[better])} ({better}) against {words(errors[other])} ({other})"
     use = f"Use the {rule}" if better == rule else f"Use the model's {model.split(', ')[1]}"
     if gap.mean() <= CLEAR * gap.std(ddof=1) / math.sqrt(len(losses)):
-        use = f"No clear difference between the model and the {rule}"
-    return ForecastCheck(table, len(losses), f"{use}: {numbers}, {len(losses)} steps.")
+        use, remedy = f"No clear difference between the model and the {rule}", ""
+    verdict = f"{use}: {numbers}, {len(losses)} steps."
+    return ForecastCheck(table, len(losses), f"{verdict} {remedy}" if remedy and better == rule else verdict)
 
 
 def words(error: float) -> str:

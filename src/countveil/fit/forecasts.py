@@ -109,12 +109,17 @@ def simulated(
     )
     prior = model.factors[f].prior
     assert isinstance(prior, GammaChainPrior)
-    chains = chain_draws(tree, prior.season)
+    chains, (persistence, smoothness) = chain_draws(tree, prior.season), level_draws(tree, model)
 
-    def later(activity: np.ndarray, s: int) -> np.ndarray:
-        return run_on(activity[-1], {name: values[s] for name, values in chains.items()}, steps, rng)
+    def later(factors: list[np.ndarray], s: int) -> None:
+        factors[f] = run_on(factors[f][-1], {name: values[s] for name, values in chains.items()}, steps, rng)
+        if model.level is not None:
+            place = model.spec.output.index(time)
+            last = factors[model.level].take(-1, axis=place)
+            onward = levels_on(last, persistence[s], smoothness[s], steps, rng)
+            factors[model.level] = np.moveaxis(onward, 0, place)
 
-    rates, counts, spreads = drawn(fitted, f, later, kept, shape, rng)
+    rates, counts, spreads = drawn(fitted, later, kept, shape, rng)
     dims = ("draw", *names)
     coords: dict[str, Any] = {"draw": kept} | names
     return (
@@ -127,13 +132,12 @@ def simulated(
 
 def drawn(
     fitted: tuple[xr.DataTree, Factorization, Layout],
-    f: int,
-    activity: Callable[[np.ndarray, int], np.ndarray],
+    change: Callable[[list[np.ndarray], int], None],
     kept: np.ndarray,
     shape: tuple[int, ...],
     rng: np.random.Generator,
 ) -> tuple[np.ndarray, np.ndarray, list[Parameters]]:
-    """(rates, counts, parameters) of draws ``kept``; ``activity`` gives other steps for those of factor f in a draw."""
+    """(rates, counts, parameters) of draws ``kept``; ``change`` gives the factors of a draw other steps, in place."""
     tree, model, layout = fitted
     chosen = set(kept.tolist())
     spreads: list[Parameters] = []
@@ -144,7 +148,7 @@ def drawn(
     for s, (factors, parameters) in enumerate(draws):
         if s not in chosen:
             continue
-        factors[f] = activity(factors[f], s)
+        change(factors, s)
         parts = np.einsum(model.spec.text, *factors, optimize="greedy")
         spread = over_cells(model, parameters)
         rates[len(spreads)] = model.likelihood.mean(parts, spread)
@@ -168,8 +172,14 @@ def middle_of_step(
     sizes = model.rows.sizes | model.columns.sizes
     shape = tuple(1 if a == time else sizes[a] for a in model.spec.output)
     check_room(len(kept) * prod(shape))
-    rates, counts, _ = drawn(fitted, f, lambda activity, _: activity[step : step + 1], kept, shape, rng)
     place = model.spec.output.index(time)
+
+    def of_step(factors: list[np.ndarray], s: int) -> None:
+        factors[f] = factors[f][step : step + 1]
+        if model.level is not None:
+            factors[model.level] = factors[model.level].take([step], axis=place)
+
+    rates, counts, _ = drawn(fitted, of_step, kept, shape, rng)
     median = np.quantile(counts, 0.5, axis=0, method="inverted_cdf")
     return median.squeeze(place), rates.mean(axis=0).squeeze(place)
 
@@ -183,6 +193,28 @@ def chain_draws(tree: xr.DataTree, n_seasons: int | None) -> dict[str, np.ndarra
     if n_seasons is None:
         return found
     return found | {"season": posteriors.flat_draws(tree, "season")[:, -n_seasons:]}
+
+
+def level_draws(tree: xr.DataTree, model: Factorization) -> tuple[np.ndarray, np.ndarray]:
+    """Every draw of the levels' persistence and smoothness; empty without levels."""
+    if model.level is None:
+        return np.empty(0), np.empty(0)
+    name = model.factors[model.level].name
+    return (
+        posteriors.flat_draws(tree, f"{name}_persistence"),
+        posteriors.flat_draws(tree, f"{name}_smoothness"),
+    )
+
+
+def levels_on(
+    last: np.ndarray, persistence: float, smoothness: np.ndarray, steps: int, rng: np.random.Generator
+) -> np.ndarray:
+    """(steps, ...) levels after the last ones (...), by (17.15)."""
+    found = np.empty((steps, *last.shape))
+    for step in range(steps):
+        mean = 1.0 + persistence * (last - 1.0)
+        found[step] = last = rng.standard_gamma(smoothness * mean) / smoothness
+    return found
 
 
 def run_on(

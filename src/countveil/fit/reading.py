@@ -397,7 +397,7 @@ class FitReader:
         For a factor that is used twice it does not: only one of its uses would be weighted by it.
         """
         uses = sum(self.fit.model_.factors[f] is each.factor for f in self.fit.model_.spec.factor_of_term)
-        exposed = self.exposure_matrix is not None
+        exposed = self.exposure_matrix is not None or self.fit.model_.level is not None
         return (exposed or each.axes[0] in posteriors.axes_of_parts(self.fit.model_)) and uses == 1
 
     def in_counts(self, each: Listed) -> xr.DataArray:

@@ -21,7 +21,7 @@ import numpy as np
 from countveil.common.parameters import Option, Whole, declared
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
-from countveil.inference import dispersion, tokens, totals
+from countveil.inference import dispersion, levels, tokens, totals
 from countveil.inference.algorithm import Settings
 from countveil.inference.chains import Sampler, with_moves
 from countveil.inference.dispersion import unseen_rates
@@ -78,6 +78,8 @@ def init(
     start: Start = automatic,
 ) -> State:
     """The factors of a start with random numbers of the chain's own."""
+    if model.level is not None:
+        return levels.begun(init, plan, model, streams, engine, start)
     factors = begin(start, plan.data, model, streams.generator(0, START), engine)
     factors, parameters = dispersion.started(factors, plan, model, engine)
     counts: Any = ()
@@ -91,6 +93,8 @@ def step(
     state: State, plan: Plan, model: Factorization, streams: Streams, engine: Engine
 ) -> tuple[State, Info]:
     """One sweep; returns a new state."""
+    if model.level is not None:
+        return levels.swept(step, state, plan, model, streams, engine)
     sweep = state.sweep + 1
     law, latent = plan.data.law(model.likelihood, state.parameters), state.counts
     if plan.data.totals is not None:

@@ -30,6 +30,8 @@ class Plan:
     @cached_property
     def tokens(self) -> tokens.Tokens | None:
         """How sweeps propose tokens; None if they visit all stored cells."""
+        if self.model.level is not None:  # rates vary by cell
+            return None
         law = self.data.law(self.model.likelihood, self.model.initial_parameters())
         return tokens.planned(self.data, law, self.model.fused_factor is not None)
 
@@ -51,6 +53,16 @@ class Plan:
     def with_counts(self, counts: np.ndarray) -> "Plan":
         """The plan if each open cell's report were its count."""
         return Plan(totals.with_counts(self.data, self.open_cells, counts), self.model)
+
+    @cached_property
+    def without_levels(self) -> "Plan":
+        """The plan of the model without its level for every cell."""
+        return Plan(self.data, self.model.without_level)
+
+    @cached_property
+    def cells(self) -> Observations:
+        """The data with an exposure for every cell, of one where they have none."""
+        return self.data if self.data.exposure is not None else self.data.exposed_as(np.ones(self.data.shape))
 
     @cached_property
     def fully_exposed(self) -> "Plan":

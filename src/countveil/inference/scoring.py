@@ -46,6 +46,9 @@ def log_likelihood(
 
     Cells that sweeps by tokens propose by their codes are scored by tables.
     """
+    if model.level is not None:  # as exposures, which cost less than the matrices of all rates
+        levels = model.by_cell(factors[model.level])
+        observations, model, tokens = observations.at_levels(levels), model.without_level, None
     theta, phi = model.matrices(factors)
     law = observations.law(model.likelihood, parameters)
     if tokens is not None and tokens.codes.code_c.size and has_one_law(law):

@@ -24,14 +24,21 @@ from countveil.kernels.law import (
     unseen_score,
 )
 
+UNWANTED = np.empty((0, 0))
+
 
 class ExposedLaw(NamedTuple):
-    """A law for one unit of exposure, its likelihood, the exposures of all cells, and the number of the first row."""
+    """A law for one unit of exposure, its likelihood, the exposures of all cells, and the number of the first row.
+
+    Where ``parts_dv`` is not empty, draws of counts write the parts of each cell's count there: what levels are drawn
+    from.
+    """
 
     plain: Any
     likelihood: Any
     exposure_dv: np.ndarray
     first_row: int = 0
+    parts_dv: np.ndarray = UNWANTED
 
 
 class ExposedCell(NamedTuple):
@@ -72,6 +79,10 @@ def draw_counts_exposed(exposed, row, n, batch, tally, source, rng):
     draw_counts(exposed.plain, row, n, batch, tally, source, rng)
     for i in range(n):
         rate_i[i] = plain_i[i]
+    if exposed.parts_dv.size > 0:
+        count_i = batch[4]
+        for i in range(n):
+            exposed.parts_dv[exposed.first_row + row, column_i[i]] = count_i[i]
 
 
 @provides(expect_counts, ExposedLaw)

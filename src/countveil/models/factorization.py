@@ -82,6 +82,19 @@ class Factorization(NamedTuple):
     likelihood: Likelihood = POISSON
 
     @property
+    def level(self) -> int | None:
+        """The factor with an entry for every cell, which is on neither side; None if there is none."""
+        last = len(self.factors) - 1
+        return last if self.factors[last].prior.of_cells else None
+
+    @property
+    def without_level(self) -> "Factorization":
+        """The model of all other factors."""
+        if self.level is None:
+            return self
+        return self._replace(spec=self.spec.without_last, factors=self.factors[:-1])
+
+    @property
     def n_components(self) -> int:
         """K of the matrix form."""
         return self.columns.shape[1]
@@ -127,11 +140,30 @@ class Factorization(NamedTuple):
         return self.likelihood.start((self.rows.shape[0], self.columns.shape[0]))
 
     def matrices(self, factors: tuple[np.ndarray, ...] | list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """((n_rows, K), (n_columns, K)) whose products are the rates."""
-        return (
-            self.rows.matrix(self.rows.forward(factors)),
-            self.columns.matrix(self.columns.forward(factors)),
-        )
+        """((n_rows, K), (n_columns, K)) whose products are the rates.
+
+        Rates with a level for every cell are no product of matrices of K columns: they are the rates times the identity
+        matrix of the shorter side.
+        """
+        theta = self.rows.matrix(self.rows.forward(factors))
+        phi = self.columns.matrix(self.columns.forward(factors))
+        if self.level is None:
+            return theta, phi
+        rates = self.by_cell(factors[self.level]) * (theta @ phi.T)
+        if len(theta) < len(phi):
+            return np.eye(len(theta)), np.ascontiguousarray(rates.T)
+        return rates, np.eye(len(phi))
+
+    def by_cell(self, values: np.ndarray) -> np.ndarray:
+        """An array over the axes of the data as a contiguous matrix, rows by columns."""
+        rows, columns = self.matrix_axes
+        return np.ascontiguousarray(values.transpose(rows + columns).reshape(self.rows.shape[0], -1))
+
+    def over_axes(self, matrix: np.ndarray) -> np.ndarray:
+        """A matrix, rows by columns, as an array over the axes of the data."""
+        order, sizes = sum(self.matrix_axes, ()), self.rows.sizes | self.columns.sizes
+        shape = [sizes[self.spec.output[i]] for i in order]
+        return np.ascontiguousarray(matrix.reshape(shape).transpose(np.argsort(order)))
 
     def with_rows(self, n_rows: int) -> "Factorization":
         """The same model for another number of rows.
@@ -153,7 +185,8 @@ class Factorization(NamedTuple):
     @property
     def product_of_two(self) -> bool:
         """Whether the matrix form is a product of two free factors, each used once."""
-        return self.row_factor is not None and self.columns.single and len(self.free) == len(self.factors)
+        whole = self.level is None and len(self.free) == len(self.factors)
+        return self.row_factor is not None and self.columns.single and whole
 
     def with_components(self, n_components: int) -> "Factorization":
         """The same model of another number of components.
@@ -260,7 +293,7 @@ def factorization(
         )
         known = name in spec.symmetric, spec.factor_of_term.count(f) > 1
         factors.append(Factor(name, axes, shape, component_shape, priors[name], fixed.get(name), *known))
-    rows, columns, shared = sides(spec, sizes)
+    rows, columns, shared = sides(spec.without_last if factors[-1].prior.of_cells else spec, sizes)
     return Factorization(spec, tuple(factors), rows, columns, shared, self_loops, likelihood)
 
 

@@ -143,7 +143,7 @@ def listable(model: Factorization) -> dict[str, Factor]:
     Such an axis is in one term only, beside one latent axis: the column of a component is then proportional to its
     expected counts along the axis. For a factor that is used twice the first use counts.
     """
-    spec, found = model.spec, {}
+    spec, found = model.without_level.spec, {}
     for term, f in zip(spec.terms, spec.factor_of_term, strict=True):
         seen = [a for a in term if a in spec.output]
         alone = len(term) == 2 and len(seen) == 1 and sum(seen[0] in other for other in spec.terms) == 1

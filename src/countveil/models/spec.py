@@ -17,6 +17,14 @@ class Spec(NamedTuple):
     factor_of_term: tuple[int, ...]
     symmetric: tuple[str, ...]  # names of factors that equal their transpose
 
+    @property
+    def without_last(self) -> "Spec":
+        """The einsum without its last operand, whose factor is used there alone."""
+        return self._replace(
+            text=f"{','.join(self.terms[:-1])}->{self.output}", terms=self.terms[:-1], names=self.names[:-1],
+            factor_axes=self.factor_axes[:-1], factor_of_term=self.factor_of_term[:-1],
+        )  # fmt: skip
+
 
 def parse_spec(
     text: str,

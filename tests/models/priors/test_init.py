@@ -15,6 +15,7 @@ from countveil.models.priors import (
     GammaPrior,
     LayeredRowsPrior,
     LearnedShapePrior,
+    LevelPrior,
     RegressionPrior,
     SeededPrior,
     prior_of,
@@ -35,6 +36,7 @@ def test_every_prior_goes_by_its_kind():
     facts |= SeededPrior(GammaPrior(0.3, 2.0, True), np.ones((2, 1))).facts()
     facts |= DatedRowsPrior(0.8, 50.0, np.zeros(3, dtype=np.int64), 1).facts()
     facts |= LayeredRowsPrior(0.8, 50.0, (3, 2)).facts()
+    facts |= LevelPrior(0).facts()
     for kind in PRIORS:
         assert prior_of(facts | {"kind": kind}).kind == kind
 
@@ -51,6 +53,7 @@ def test_every_prior_goes_by_its_kind():
         DirichletPrior(0.3),
         GammaChainPrior(0.8, steady=False),
         LayeredRowsPrior(0.8, 50.0, (3, 2)),
+        LevelPrior(1),
     ],
 )
 def test_a_prior_comes_back_from_its_facts(prior):

@@ -8,7 +8,7 @@ from countveil.models.priors import PRIORS, Conditional, GammaPrior, LearnedShap
 from tests.joint import run_chain, shaped_model
 
 COLLAPSED = {"gamma-of-learned-shape", "gamma-with-covariates", "gamma-with-seeds"}
-NOT_INDEPENDENT = {"dirichlet", "gamma-chain", "gamma-with-dates", "gamma-with-layers"}
+NOT_INDEPENDENT = {"dirichlet", "gamma-chain", "gamma-with-dates", "gamma-with-layers", "levels"}
 
 
 @pytest.mark.parametrize("kind", PRIORS)

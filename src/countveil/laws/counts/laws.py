@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from countveil.kernels.entries import Entries
-from countveil.kernels.exposed_law import ExposedLaw
+from countveil.kernels.exposed_law import UNWANTED, ExposedLaw
 from countveil.kernels.general import GeneralLaw, varies_by_column
 from countveil.kernels.report_kernels import ReportKernels
 from countveil.kernels.tiles import entry_excesses, fill_weights
@@ -31,15 +31,20 @@ Of others, those with ``ReportKernels`` have a ``WindowLaw``, and the rest a ``G
 
 
 def law_of(
-    noise: Noise, likelihood: Likelihood, parameters: Parameters = (), exposure: np.ndarray | None = None
+    noise: Noise,
+    likelihood: Likelihood,
+    parameters: Parameters = (),
+    exposure: np.ndarray | None = None,
+    drawn: np.ndarray = UNWANTED,
 ) -> tuple[Any, ...]:
     """The law of reports, as compiled loops take it; ``parameters`` are the likelihood's own.
 
-    With exposures by cell (D, V) it is of reports given the rates for one unit of exposure.
+    With exposures by cell (D, V) it is of reports given the rates for one unit of exposure, and passes that draw counts
+    write their parts into ``drawn`` (D, V), unless it is empty.
     """
     if exposure is not None:
         plain = law_of(noise, likelihood, parameters)
-        return ExposedLaw(plain, counts_of(plain), exposure)
+        return ExposedLaw(plain, counts_of(plain), exposure, parts_dv=drawn)
     general = general_law(noise, likelihood, parameters)
     if isinstance(noise.kernel, ReportKernels):
         return WindowLaw(*general)

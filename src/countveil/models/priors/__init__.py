@@ -9,6 +9,7 @@ from countveil.models.priors.gamma import GammaPrior
 from countveil.models.priors.gamma_chain import GammaChainPrior
 from countveil.models.priors.layered_rows import LayeredRowsPrior
 from countveil.models.priors.learned_shape import LearnedShapePrior
+from countveil.models.priors.levels import LevelPrior
 from countveil.models.priors.prior import Conditional, Prior
 from countveil.models.priors.regression import RegressionPrior
 from countveil.models.priors.seeded import SeededPrior
@@ -24,6 +25,7 @@ __all__ = [
     "GammaPrior",
     "LayeredRowsPrior",
     "LearnedShapePrior",
+    "LevelPrior",
     "Prior",
     "RegressionPrior",
     "SeededPrior",
@@ -39,6 +41,7 @@ PRIORS: dict[str, Any] = {
         GammaPrior,
         GammaChainPrior,
         LearnedShapePrior,
+        LevelPrior,
         RegressionPrior,
         DatedRowsPrior,
         LayeredRowsPrior,

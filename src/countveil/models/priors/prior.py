@@ -83,6 +83,8 @@ class Prior:
     other factors sum to one."""
     new_rows: ClassVar[bool] = False
     """Whether reported rates and a learned shape are enough to draw new rows: it has ``gamma_of_new_rows`` then."""
+    of_cells: ClassVar[bool] = False
+    """Whether the factor has an entry for every cell, by which the rate that the others give is multiplied."""
     needs: ClassVar[str | None] = None
     """The ability that a method has to have, as a class of ``Method`` states it."""
     of_rows: ClassVar[bool] = False
