@@ -24,6 +24,7 @@ BEGINNINGS = {
     ],
     "src/countveil/fit/predictive_checks.py": [
         "The fit does not explain how far the reports are spread", "The fit does not explain the sums of its reports",
+        " does not fit: its reports add up to ", "Sums of many counts are slightly off: ",
     ],
     "src/countveil/fit/totals.py": [
         "The sum of the true counts is too high", "The sum of the true counts falls short",
@@ -35,6 +36,7 @@ ON_PAGE = {
     "The {many} cannot be found": "The topics cannot be found",
     "is consistent with the reports": "consistent with the reports",
     "have the same reports in all": "have the same reports",
+    " does not fit: its reports add up to ": "does not fit: its reports add up to ...",
     "The sum of the true counts is too high": "The sum of the true counts falls short, or is too high",
 }
 

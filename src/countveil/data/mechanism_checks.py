@@ -67,6 +67,8 @@ class MechanismCheck(NamedTuple):
     misfits: tuple[
         str, ...
     ] = ()  # what the fit does not explain, which may be the fault of the model as well
+    sums: tuple[str, ...] = ()  # that sums of many counts are slightly off, so that reports alone give them
+    outlying: tuple[str, ...] = ()  # rows and columns, a few of many, whose rates are not to be reported
 
     @property
     def wrong(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy.special import ndtri
 
 from countveil.common.parameters import check_choice, check_integer
 from countveil.data.observations import Observations
@@ -21,8 +22,10 @@ from countveil.fit.predicting import (
     of_laws,
     open_cells_of,
 )
+from countveil.fit.predictive_checks import estimates
 from countveil.fit.reading import as_calibrated
 from countveil.inference import posterior as posteriors
+from countveil.inference.kept import mechanism_kept
 from countveil.inference.predict import counts_of_cells, laws_of_counts
 from countveil.kernels.report_kernels import LEAST, MOST
 from countveil.laws.counts.given_reports import Cells, CountsGivenReports
@@ -85,7 +88,8 @@ def counts_table(
         by: axes; the rows are then sums over all other axes, all of them, with the number of counts in each that
             are not exact (``hidden``) in place of report and kind. An empty list is one sum of all counts. Masked
             counts are part of their sums. Intervals are quantiles of sums of ``draws`` tables, so that they are
-            joint. In an undirected network, a pair is part of the sums of both actors.
+            joint. Where the verdict says that sums of many counts are slightly off, reports that have an unbiased
+            estimate are added up instead. In an undirected network, a pair is part of the sums of both actors.
         interval: probability of the intervals.
         draws: how many tables are drawn, for sums and where totals are known.
         uncalibrated: as in ``parts.members``.
@@ -209,7 +213,7 @@ def table_of_sums(
     cell, group = members_of_sums(fit, listed.places, axes, sizes)
     unknown = listed.is_open[cell]
 
-    def summed(values: np.ndarray, where: np.ndarray) -> np.ndarray:
+    def summed(values: np.ndarray, where: np.ndarray | slice) -> np.ndarray:
         return np.bincount(group[where], values, n_sums)
 
     known = summed(listed.exact[cell][~unknown], ~unknown)
@@ -217,8 +221,21 @@ def table_of_sums(
     opened = np.flatnonzero(listed.is_open)
     numbers = np.cumsum(listed.is_open) - 1
     tables = tables_drawn(fit, data, listed.cells.take(opened), n)
-    drawn = np.stack([known + summed(counts[numbers[cell[unknown]]], unknown) for counts in tables])
-    found = of_draws(drawn.astype(np.int64), within)
+    mechanism = mechanism_kept(fit.posterior)
+    if mechanism is None or not mechanism.sums:
+        drawn = np.stack([known + summed(counts[numbers[cell[unknown]]], unknown) for counts in tables])
+        found = of_draws(drawn.astype(np.int64), within)
+    else:  # what has a report is estimated by it, and the rest by the fit
+        seen = listed.is_open & (listed.cells.reports >= 0)
+        reports, level = listed.cells.reports[seen], listed.cells.level[seen]
+        estimate, variance = np.zeros((2, seen.size))
+        estimate[seen] = estimates(data, reports, level)
+        variance[seen] = data.noise.variance(reports, level)
+        others = unknown & ~seen[cell]
+        drawn = np.stack([summed(counts[numbers[cell[others]]], others) for counts in tables])
+        mean = known + summed(estimate[cell], slice(None)) + drawn.mean(axis=0)
+        error = np.sqrt(summed(variance[cell], slice(None)) + drawn.var(axis=0))
+        found = np.maximum(of_normal(mean, error, within), known)
     exposure, modelled = exposure_of_sums(fit, data, axes, sizes)
     shown = np.flatnonzero(modelled)
     places = np.stack(np.unravel_index(shown, sizes), axis=1) if axes else np.zeros((shown.size, 0), int)
@@ -393,6 +410,12 @@ def of_draws(drawn: np.ndarray, interval: float) -> np.ndarray:
     n = len(drawn)
     places = [max(math.ceil(level * n - n * QUANTILE_ROUNDING) - 1, 0) for level in levels_of(interval)]
     return np.stack([drawn.mean(axis=0), *(drawn[place] for place in places)])
+
+
+def of_normal(mean: np.ndarray, error: np.ndarray, interval: float) -> np.ndarray:
+    """(4, m) mean, median, lower and upper of sums by estimates and standard errors, all but the mean whole."""
+    middle, lower, upper = (mean + ndtri(level) * error for level in levels_of(interval))
+    return np.stack([mean, np.rint(middle), np.floor(lower), np.ceil(upper)])
 
 
 def places_of_axes(by: Any, names: Sequence[str], of_fit: Sequence[str]) -> list[int]:

@@ -33,6 +33,8 @@ LAPLACE = 0.5**0.5  # the scale of a Laplace variable with variance one
 TABLES = 10  # of true counts, drawn given their reports
 MIN_DRAWS = 50  # of every chain of two or more, for a fit to speak against its data
 CAREFUL = 1.2  # times a quantile for sums of many counts, since sums of few are skewed
+SLIGHT = 0.02  # of a sum: what is off by less changes no conclusion, and sums of reports alone are not off
+FEW = 0.01  # of the rows, and of the columns: so many may be unlike all others
 FAR = 5.0  # standard deviations by which a spread is too small or too large
 MISSED = 3.5  # the same, by which the number of missing values is above none
 SHOWN = Suppression, TopCoding, Thresholded
@@ -67,8 +69,8 @@ def check_against_fit(
     if not able or diagnosed().state not in SETTLED:
         return before._replace(unchecked=(*before.unchecked, *unable(data)))
     chosen = evenly(data.shape[0], max(1, CELLS // data.shape[1]))
-    found, misfits = compared(fit, data.take(chosen), chosen)
-    return before._replace(found=(*before.found, *found), misfits=tuple(misfits))
+    by_fit = compared(fit, data.take(chosen), chosen)
+    return by_fit._replace(found=(*before.found, *by_fit.found), unchecked=before.unchecked)
 
 
 def unable(data: Observations) -> list[str]:
@@ -79,8 +81,8 @@ def unable(data: Observations) -> list[str]:
     return [said] if names else []
 
 
-def compared(fit: Any, data: Observations, rows: np.ndarray) -> tuple[list[str], list[str]]:
-    """(what contradicts the mechanism, what the fit does not explain) in the data of these rows of the fit."""
+def compared(fit: Any, data: Observations, rows: np.ndarray) -> MechanismCheck:
+    """What contradicts the mechanism, and what the fit does not explain, in the data of these rows of the fit."""
     parts = parts_of(data)
     margins: list[list[np.ndarray]] = [[] for _ in parts]
     spreads: list[list[np.ndarray]] = [[] for _ in parts]
@@ -96,15 +98,18 @@ def compared(fit: Any, data: Observations, rows: np.ndarray) -> tuple[list[str],
             margins[i].append(sums(values))
             spreads[i].append(np.array([spread(part, each, mean) for each in (part.values, values)]))
             filled[i].append([int(within(values, *gap[1:]).sum()) for gap in part.gaps])
-    found, misfits = [], []
+    found, misfits, outlying = [], [], []
     for i, part in enumerate(parts):
         for gap, times in zip(part.gaps, np.array(filled[i]).T, strict=True):
             found += of_gap(gap, times)
         less, more = of_spread(part, np.array(spreads[i]))
         found += less
-        misfits += more + of_margins(sums(part.values), np.array(margins[i]), rows)
-    misfits += of_counts(fit, data, rows)
-    return list(dict.fromkeys(found)), list(dict.fromkeys(misfits))
+        wrong, few = of_margins(sums(part.values), np.array(margins[i]), rows)
+        misfits += more + wrong
+        outlying += few
+    wrong, slight = of_counts(fit, data, rows)
+    each = found, (), misfits + wrong, slight, outlying
+    return MechanismCheck(*(tuple(dict.fromkeys(said)) for said in each))
 
 
 def parts_of(data: Observations) -> list[Part]:
@@ -200,8 +205,8 @@ def of_spread(part: Part, pairs: np.ndarray) -> tuple[list[str], list[str]]:
     return [], []
 
 
-def of_counts(fit: Any, data: Observations, rows: np.ndarray) -> list[str]:
-    """By the sum of counts given their reports that is farthest from the sum of unbiased estimates.
+def of_counts(fit: Any, data: Observations, rows: np.ndarray) -> tuple[list[str], list[str]]:
+    """(misfits, slight ones) by the sum of counts given reports that is farthest from that of unbiased estimates.
 
     Let u(r) be the unbiased estimate of a count from its report alone (mathematics, section 12). If the fit is right,
     u(r) - E[y | r] has mean zero and at most the variance of u(r) given y (12.6). No rate enters: counts that a fit
@@ -209,7 +214,7 @@ def of_counts(fit: Any, data: Observations, rows: np.ndarray) -> list[str]:
     as those of the noise (Bernstein's inequality for sums of Laplace variables).
     """
     if not data.noise.unbiased or data.totals is not None:
-        return []
+        return [], []
     row, column = np.nonzero(np.ones(data.shape, dtype=bool))
     reports, level = data.cells(row, column)
     seen = reports >= 0
@@ -232,15 +237,14 @@ def of_counts(fit: Any, data: Observations, rows: np.ndarray) -> list[str]:
     far = np.where(known, np.abs(counts - alone) / error - longer - np.sqrt(longer**2 + 2.0 * tail), -np.inf)
     worst = int(np.argmax(far))
     if far[worst] <= 0.0:
-        return []
-    of = sum_called(worst, far.size, rows)
-    return [
-        (
-            f"The fit does not explain the sums of its reports: the true counts of {of} add up to "
-            f"{counts[worst]:,.0f} by this fit, and to {alone[worst]:,.0f} by the reports alone (standard error "
-            f"{error[worst]:,.0f}). {another_likelihood(fit)}"
-        )
-    ]
+        return [], []
+    found = (
+        f"the true counts of {sum_called(worst, far.size, rows)} add up to {counts[worst]:,.0f} by this fit, and to "
+        f"{alone[worst]:,.0f} by the reports alone (standard error {error[worst]:,.0f})."
+    )
+    if (np.abs(counts - alone) <= SLIGHT * alone)[far > 0.0].all():
+        return [], [f"Sums of many counts are slightly off: {found} Tables of sums are by the reports alone."]
+    return [f"The fit does not explain the sums of its reports: {found} {another_likelihood(fit)}"], []
 
 
 def estimates(data: Observations, reports: np.ndarray, level: np.ndarray) -> np.ndarray:
@@ -275,22 +279,33 @@ def sums(values: np.ndarray) -> np.ndarray:
     return np.concatenate([there.sum(axis=1), there.sum(axis=0), [there.sum()]])
 
 
-def of_margins(seen: np.ndarray, simulated: np.ndarray, rows: np.ndarray) -> list[str]:
-    """By the largest standardised difference of a sum from those of simulated releases (releases, sums)."""
+def of_margins(seen: np.ndarray, simulated: np.ndarray, rows: np.ndarray) -> tuple[list[str], list[str]]:
+    """(misfits, those of a few rows or columns) by standardised differences from sums of releases (releases, sums)."""
     releases = len(simulated)
     deviation = np.sqrt(simulated.var(axis=0, ddof=1) + 1.0)
     distance = np.abs(seen - simulated.mean(axis=0)) / deviation
     worst = int(np.argmax(distance))
-    if distance[worst] < CAREFUL * stats.t.isf(0.5 * SURPRISE / seen.size, releases - 1):
-        return []
+    far = distance >= CAREFUL * stats.t.isf(0.5 * SURPRISE / seen.size, releases - 1)
+    if not far[worst]:
+        return [], []
     of = sum_called(worst, seen.size, rows)
-    return [
-        (
-            f"The fit does not explain the sums of its reports: that of {of} is {seen[worst]:,.0f}, "
-            f"where it expects {simulated[:, worst].mean():,.0f} (standard deviation {deviation[worst]:,.0f}). The "
-            "model or the stated mechanism is wrong."
+    expects = f"{simulated[:, worst].mean():,.0f} (standard deviation {deviation[worst]:,.0f})"
+    of_rows, of_columns, of_all = np.split(far, [len(rows), far.size - 1])
+    if of_rows.mean() <= FEW and of_columns.mean() <= FEW and not of_all.any():
+        others = int(far.sum()) - 1
+        more = {0: "", 1: " One other row or column does not fit either."}.get(
+            others, f" {others} other rows or columns do not fit either."
         )
-    ]
+        said = (
+            f"{of[0].upper()}{of[1:]} does not fit: its reports add up to {seen[worst]:,.0f}, where the fit expects "
+            f"{expects}.{more} Do not report {'their' if others else 'its'} rates."
+        )
+        return [], [said]
+    said = (
+        f"The fit does not explain the sums of its reports: that of {of} is {seen[worst]:,.0f}, where it expects "
+        f"{expects}. The model or the stated mechanism is wrong."
+    )
+    return [said], []
 
 
 def report_of(data: Observations, place: int) -> Report:

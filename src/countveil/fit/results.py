@@ -108,7 +108,9 @@ def with_doubts(fit: "FactorizationEstimator", found: Diagnostics) -> Diagnostic
         wrong, doubt = [doubt], ""
     wrong += [] if mechanism is None else mechanism.misfits
     said = "" if mechanism is None or mechanism.found else str(mechanism)
-    return found._replace(mechanism=mechanism).doubted(wrong, [doubt, said, choice_in_words(fit)])
+    excepted = [] if mechanism is None or wrong else [*mechanism.outlying, *mechanism.sums]
+    also = [*excepted, doubt, said, choice_in_words(fit)]
+    return found._replace(mechanism=mechanism).doubted(wrong, also)
 
 
 def totals(fit: "FactorizationEstimator") -> Totals | None:

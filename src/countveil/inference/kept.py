@@ -117,4 +117,4 @@ def check_mechanism_kept(text: Any) -> None:
         else [0]
     )
     if not all(isinstance(each, list) and all(isinstance(said, str) for said in each) for each in lists):
-        raise ValueError(f"must state {MECHANISM} by two lists of sentences, in JSON, got {text!r:.80}")
+        raise ValueError(f"must state {MECHANISM} by lists of sentences, in JSON, got {text!r:.80}")
