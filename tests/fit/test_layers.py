@@ -166,10 +166,19 @@ def test_what_each_topic_is_of_upper_ones(fitted):
     np.testing.assert_allclose(found.groupby("above")["estimate"].sum(), 1.0)
 
 
-@pytest.mark.parametrize("value", [[50], [], [5, 10], (20, 20, 30)])
-def test_numbers_of_layers_fall(value):
-    with pytest.raises(ValueError, match="from the bottom up, none larger than the one before, such as"):
+@pytest.mark.parametrize(
+    "value",
+    [
+        [50], [], [5, 10], (20, 20, 30), [2] * 11, [2] * 10**6,
+        np.array([4, 2]), pd.Series([4, 2]), range(4, 1, -2), {4, 2}, "4,2", "4, 2", None,
+    ],
+)  # fmt: skip
+def test_layers_are_a_short_list_of_numbers_that_fall(value):
+    with pytest.raises(ValueError, match="from the bottom up, none larger than the one before, such as") as found:
         cv.TopicModel(value).fit(np.ones((3, 3)))
+    assert str(found.value).startswith("n_topics must be one number, 'auto', or a list of 2 to 10 numbers, ")
+    assert len(str(found.value)) < 230
+    assert "\n" not in str(found.value)
 
 
 @pytest.mark.parametrize("value", [[50, "auto"], [20, 0], [20, 2.5], [True, True]])

@@ -1,5 +1,6 @@
 """Topics of topics: what is passed as ``n_topics``, and what a fit with several layers says of the upper ones."""
 
+import reprlib
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -7,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from countveil.common.parameters import AUTO, WholeOrAuto, check_integer
+from countveil.common.parameters import AUTO, check_integer
 from countveil.fit.component_tables import Chain, by_support, entries_table, mixture
 from countveil.fit.naming import leading, summed
 from countveil.fit.parameters import check_interval
@@ -18,26 +19,32 @@ from countveil.inference.methods import check_need
 from countveil.models.priors.layered_rows import SHARE, layer_called
 
 SEVERAL = "several layers of topics"
+MOST_LAYERS = 10
 LEADING = 3  # words that stand for an upper topic
 SMALLEST = 1e-300
 LEAST_SHARE = 0.01  # of a topic that the tree shows below another
 
 
 class Sizes(NamedTuple):
-    """A whole number, "auto", or two or more numbers of which none is larger than the one before."""
+    """A whole number, "auto", or a list of a few numbers of which none is larger than the one before."""
 
     def check(self, name: str, value: Any) -> None:
         """Refuse anything else; raises ValueError."""
-        if not isinstance(value, list | tuple):
-            WholeOrAuto().check(name, value)
+        if isinstance(value, int | float | np.number):
+            check_integer(name, value, 1)
             return
-        for number in value:
-            check_integer(f"{name} of each layer", number, 1)
-        falling = all(upper <= below for below, upper in pairwise(value))
-        if len(value) < 2 or not falling:
+        if isinstance(value, str) and value == AUTO:
+            return
+        right = isinstance(value, list | tuple) and 2 <= len(value) <= MOST_LAYERS
+        if right:
+            for number in value:
+                check_integer(f"{name} of each layer", number, 1)
+            right = all(upper <= below for below, upper in pairwise(value))
+        if not right:
             raise ValueError(
-                f"{name} must be one number, {AUTO!r}, or those of two or more layers from the bottom up, none larger "
-                f"than the one before, such as [50, 20, 5], got {value!r:.60}"
+                f"{name} must be one number, {AUTO!r}, or a list of 2 to {MOST_LAYERS} numbers, those of layers from the "
+                "bottom up, none larger than the one before, such as [50, 20, 5], got "
+                f"{' '.join(reprlib.repr(value).split()):.60}"
             )
 
 
