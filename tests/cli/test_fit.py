@@ -392,6 +392,7 @@ def test_topics_of_topics(here):
     assert fit.n_topics == [3, 2]
     tree = found[found.index("Topics of topics:") : found.index("Expected sum of counts")]
     assert tree in run("show", "f.nc").stdout
+    assert "90% intervals, or undetermined where these are wider than 50 points.\n" in tree
     for node in tree_of(fit):
         assert f"\n  {node.said}\n    {node.below[0].said}\n" in tree
     shown = json.loads(run("show", "f.nc", "--json").stdout)["upper topics"]

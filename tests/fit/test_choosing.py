@@ -131,7 +131,9 @@ def test_numbers_are_those_that_the_data_allow(data):
 
 
 def test_what_cannot_be_chosen_is_refused(data, tmp_path):
-    with pytest.raises(ValueError, match="n_topics must be a whole number or 'auto', got 'many'"):
+    with pytest.raises(
+        ValueError, match=r"n_topics must be one number, 'auto', or a list of 2 to 10 .* got 'many'$"
+    ):
         cv.TopicModel("many").fit(data)
     with pytest.raises(ValueError, match="n_topics must be a whole number of at least 1, got 0"):
         cv.TopicModel(0).fit(data)

@@ -1,12 +1,15 @@
 """Topics of topics: what they are given, found and refused, in memory and from files."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
 
 import countveil as cv
-from countveil.fit.layers import tree_of, upper_by_member
+from countveil.fit.layers import percent, tree_of, upper_by_member
+from countveil.inference.matching import Matched
 from countveil.models.priors import DirichletPrior, LayeredRowsPrior
 
 WORDS = [f"w{v}" for v in range(24)]
@@ -111,6 +114,7 @@ def test_names_and_merged_topics_are_those_of_all_tables(data):
     whole = table[table["member"].isin([one, other])].groupby("topic")["probability"].sum()
     fit.parts.merge([one, other])
     merged = fit.upper_topics(4)
+    assert other not in set(merged["member"])
     merged = merged[merged["member"] == one].set_index("topic")["probability"]
     np.testing.assert_allclose(merged.sort_index(), whole.sort_index(), rtol=1e-6)
 
@@ -160,16 +164,57 @@ def test_the_same_seed_gives_the_same_draws_and_others_are_as_they_were(fitted, 
 
 @pytest.mark.long
 def test_what_each_topic_is_of_upper_ones(fitted):
-    found = upper_by_member(fitted)
-    assert list(found.columns) == ["topic", "above", "estimate", "lower", "upper"]
-    assert len(found) == 8
-    np.testing.assert_allclose(found.groupby("above")["estimate"].sum(), 1.0)
+    found, table = upper_by_member(fitted), fitted.upper_topics()
+    assert list(found.columns) == ["topic", "above", "share"]
+    assert found["topic"].tolist() == table["member"].tolist()
+    assert found["share"].tolist() == [percent(row, "probability") for row in table.itertuples()]
 
 
-@pytest.mark.parametrize("value", [[50], [], [5, 10], (20, 20, 30)])
-def test_numbers_of_layers_fall(value):
-    with pytest.raises(ValueError, match="from the bottom up, none larger than the one before, such as"):
+def test_wide_intervals_are_called_undetermined():
+    def row(**values):
+        return SimpleNamespace(**values)
+
+    assert percent(row(p=0.82), "p") == "82%"
+    assert percent(row(p=0.82, lower=0.6, upper=1.0), "p") == "82% (60 to 100)"
+    assert percent(row(p=0.82, lower=0.01, upper=1.0), "p") == "82%, undetermined"
+
+
+def test_trees_leave_out_topics_of_every_layer_that_few_chains_have():
+    kept, few = Matched(np.arange(4), np.zeros(4, int), 1.0), Matched(np.arange(1), np.zeros(1, int), 0.25)
+    reader = SimpleNamespace(kinds_by_group=lambda: {"k": None}, matches=lambda group: [kept, few])
+    columns = ["layer", "topic", "support", "member", "leading", "probability", "prevalence"]
+    rows = [
+        (3, 0, 1.0, 0, "a", 0.6, 0.9), (3, 0, 1.0, 1, "b", 0.4, 0.9), (3, 1, 0.25, 0, "a", 1.0, 0.1),
+        (2, 0, 0.75, 0, "c", 0.8, 0.5), (2, 0, 0.75, 1, "d", 0.2, 0.5), (2, 1, 0.5, 0, "c", 1.0, 0.5),
+    ]  # fmt: skip
+    table = pd.DataFrame(rows, columns=columns)
+    fit = SimpleNamespace(
+        weights_=np.full(4, 0.25), _reader=reader, _n_upper=(2, 2), upper_topics=lambda n=5: table
+    )
+    (top,) = tree_of(fit)
+    assert top.said == "topic 0 of layer 3: 90.0% of all expected words, support 100%"
+    assert [each.said for each in top.below] == ["topic 0 of layer 2 (a): 60%"]
+    assert [each.said for each in top.below[0].below] == ["topic 0 (c): 80%"]
+    assert upper_by_member(fit)["above"].tolist() == ["topic 0 of layer 2"] * 2
+    fit.weights_ = np.ones(1)
+    assert [len(each.below) for each in tree_of(fit)] == [2, 1]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        [50], [], [5, 10], (20, 20, 30), [2] * 11, [2] * 10**6,
+        np.array([4, 2]), pd.Series([4, 2]), range(4, 1, -2), {4, 2}, "4,2", "4, 2", None,
+    ],
+)  # fmt: skip
+def test_layers_are_a_short_list_of_numbers_that_fall(value):
+    with pytest.raises(
+        ValueError, match="from the bottom up, none larger than the one before, such as"
+    ) as found:
         cv.TopicModel(value).fit(np.ones((3, 3)))
+    assert str(found.value).startswith("n_topics must be one number, 'auto', or a list of 2 to 10 numbers, ")
+    assert len(str(found.value)) < 230
+    assert "\n" not in str(found.value)
 
 
 @pytest.mark.parametrize("value", [[50, "auto"], [20, 0], [20, 2.5], [True, True]])

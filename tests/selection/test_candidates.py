@@ -51,6 +51,11 @@ def test_given_names_stay_and_what_differs_is_still_known():
     assert [each.model.draws for each in found] == [7, 7]
 
 
+def test_numbers_of_layers_are_part_of_names():
+    found = named_models([cv.TopicModel([4, 2]), cv.TopicModel((4, 3)), cv.TopicModel(4)])
+    assert list(found) == ["n_topics=[4, 2]", "n_topics=[4, 3]", "n_topics=4"]
+
+
 def test_starts_and_fixed_factors_are_told_apart_by_their_values():
     start = np.ones((6, 2))
     one, other = (

@@ -312,7 +312,11 @@ def print_tree(model: Any) -> None:
             print_nodes(node.below, depth + 1)
 
     found = tree_of(model)
-    say("Topics of topics:" if found else "Topics of topics: at most half of the chains have any of them.")
+    shares = "shares with 90% intervals, or undetermined where these are wider than 50 points"
+    if model._reader.why_no_intervals:
+        shares = "shares"
+    none = "at most half of the chains have any of them."
+    say(f"Topics of topics: {f'{shares}.' if found else none}")
     print_nodes(found, 1)
 
 

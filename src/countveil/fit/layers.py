@@ -1,5 +1,6 @@
 """Topics of topics: what is passed as ``n_topics``, and what a fit with several layers says of the upper ones."""
 
+import reprlib
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -7,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from countveil.common.parameters import AUTO, WholeOrAuto, check_integer
+from countveil.common.parameters import AUTO, check_integer
 from countveil.fit.component_tables import Chain, by_support, entries_table, mixture
 from countveil.fit.naming import leading, summed
 from countveil.fit.parameters import check_interval
@@ -18,26 +19,33 @@ from countveil.inference.methods import check_need
 from countveil.models.priors.layered_rows import SHARE, layer_called
 
 SEVERAL = "several layers of topics"
+MOST_LAYERS = 10
 LEADING = 3  # words that stand for an upper topic
 SMALLEST = 1e-300
+WIDE = 0.5  # of an interval: topics traded places between draws or chains, or the data do not determine the share
 LEAST_SHARE = 0.01  # of a topic that the tree shows below another
 
 
 class Sizes(NamedTuple):
-    """A whole number, "auto", or two or more numbers of which none is larger than the one before."""
+    """A whole number, "auto", or a list of a few numbers of which none is larger than the one before."""
 
     def check(self, name: str, value: Any) -> None:
         """Refuse anything else; raises ValueError."""
-        if not isinstance(value, list | tuple):
-            WholeOrAuto().check(name, value)
+        if isinstance(value, int | float | np.number):
+            check_integer(name, value, 1)
             return
-        for number in value:
-            check_integer(f"{name} of each layer", number, 1)
-        falling = all(upper <= below for below, upper in pairwise(value))
-        if len(value) < 2 or not falling:
+        if isinstance(value, str) and value == AUTO:
+            return
+        right = isinstance(value, list | tuple) and 2 <= len(value) <= MOST_LAYERS
+        if right:
+            for number in value:
+                check_integer(f"{name} of each layer", number, 1)
+            right = all(upper <= below for below, upper in pairwise(value))
+        if not right:
             raise ValueError(
-                f"{name} must be one number, {AUTO!r}, or those of two or more layers from the bottom up, none larger "
-                f"than the one before, such as [50, 20, 5], got {value!r:.60}"
+                f"{name} must be one number, {AUTO!r}, or a list of 2 to {MOST_LAYERS} numbers, those of layers from "
+                "the bottom up, none larger than the one before, such as [50, 20, 5], got "
+                f"{' '.join(reprlib.repr(value).split()):.60}"
             )
 
 
@@ -58,7 +66,9 @@ class Layer(NamedTuple):
     number: int  # from 2 on
     chains: list[Chain]  # shares (S, K, topics below as they are matched), sizes (S, K) of all expected words
     found: list[Matched]
-    below: list[str]  # what topics below are called, by number
+    below: dict[
+        int, str
+    ]  # what topics below are called, by number; those that were merged into others are left out
 
 
 def layers_of(fit: Any) -> list[Layer]:
@@ -74,7 +84,7 @@ def layers_of(fit: Any) -> list[Layer]:
     draws, reader, group = fit.posterior["posterior"], fit._reader, fit.model_.spec.latent
     found, merged = reader.matches(group), reader.merged_places(group)
     names, words = reader.names_of(), leading(fit, "word")
-    below = [names.get(k, "") or words.get(k, "") for k in range(len(found))]
+    below = {k: names.get(k, "") or words.get(k, "") for k, one in enumerate(found) if one.chains.size}
     means = [each[0] for each in reader.chain_means(group)]  # (K, V) of each chain
     parts = draws["theta"].sum("doc").transpose("chain", "draw", "topic").to_numpy().astype(np.float64)
     counts = reader.sizes_of_chains(group).reshape(parts.shape) / np.maximum(parts, SMALLEST)
@@ -88,11 +98,11 @@ def layers_of(fit: Any) -> list[Layer]:
         chains = []
         for c, weight in enumerate(fit.weights_.tolist()):
             own = summed(shares[c], merged[c]) if t == 2 else shares[c]
-            chains.append(Chain(over_matched(own, found, c), sizes[c], weight))
+            chains.append(Chain(over_matched(own, [found[k] for k in below], c), sizes[c], weight))
         found = matched([[normalised(chain.shares.mean(axis=0))] for chain in chains], fit.weights_)
         layers.append(Layer(t, chains, found, below))
         means = [own.mean(axis=0) @ along for own, along in zip(shares, means, strict=True)]
-        below = [by_words(each, means, reader.names_along("word")) for each in found]
+        below = {k: by_words(one, means, reader.names_along("word")) for k, one in enumerate(found)}
     return layers
 
 
@@ -104,10 +114,10 @@ class Node(NamedTuple):
 
 
 def tree_of(fit: Any, n: int = 5) -> list[Node]:
-    """The topics of the top layer that more than half of the chains have, with their n largest ones, down to words."""
-    found = fit.upper_topics(n)
+    """The topics of the top layer with their n largest ones, down to words: of each those that most chains have."""
+    found = stable(fit, fit.upper_topics(n))
     rows = dict(iter(found.groupby(["layer", "topic"], sort=False)))
-    top = found["layer"].max()
+    top = 1 + len(fit._n_upper)
 
     def below(layer: int, topic: int) -> list[Node]:
         own = rows.get((layer, topic))
@@ -127,11 +137,20 @@ def tree_of(fit: Any, n: int = 5) -> list[Node]:
         return f"{in_words(top, topic)}: {row.prevalence:.1%} of all expected words{support}"
 
     firsts = {topic: own.iloc[0] for (layer, topic), own in rows.items() if layer == top}
-    return [
-        Node(title(topic, row), below(top, topic))
-        for topic, row in firsts.items()
-        if not row.support <= STABLE
+    return [Node(title(topic, row), below(top, topic)) for topic, row in firsts.items()]
+
+
+def stable(fit: Any, table: pd.DataFrame) -> pd.DataFrame:
+    """Rows of ``table`` of topics and members that more than half of the chains have; of a single chain, all."""
+    if len(fit.weights_) < 2:
+        return table
+    group = next(iter(fit._reader.kinds_by_group()))
+    known = {(1, k) for k, one in enumerate(fit._reader.matches(group)) if one.support > STABLE}
+    known |= {(row.layer, row.topic) for row in table.itertuples() if row.support > STABLE}
+    right = [
+        (row.layer, row.topic) in known and (row.layer - 1, row.member) in known for row in table.itertuples()
     ]
+    return table[right]
 
 
 def in_words(layer: int, topic: int) -> str:
@@ -140,19 +159,28 @@ def in_words(layer: int, topic: int) -> str:
 
 
 def percent(row: Any, name: str) -> str:
-    """A share in per cent, with the interval of its row if it has one."""
-    ends = f" ({100 * row.lower:.0f} to {100 * row.upper:.0f})" if hasattr(row, "lower") else ""
+    """A share in per cent, with the interval of its row if it has one that is not too wide."""
+    ends = ""
+    if hasattr(row, "lower"):
+        wide = row.upper - row.lower > WIDE
+        ends = ", undetermined" if wide else f" ({100 * row.lower:.0f} to {100 * row.upper:.0f})"
     return f"{100 * getattr(row, name):.0f}%{ends}"
 
 
 def upper_by_member(fit: Any) -> pd.DataFrame:
-    """What each topic is of those of layer 2 that it is large in: topic, above, estimate, and its interval if any."""
+    """What each topic is of those of layer 2 that it is large in: topic, above, share in words.
+
+    Of upper topics, those that most chains have.
+    """
     found = fit.upper_topics()
-    own = found[found["layer"] == 2].rename(
-        columns={"topic": "above", "member": "topic", "probability": "estimate"}
+    own = found[(found["layer"] == 2) & ~(found["support"] <= STABLE)]
+    return pd.DataFrame(
+        {
+            "topic": own["member"],
+            "above": [in_words(2, topic) for topic in own["topic"]],
+            "share": [percent(row, "probability") for row in own.itertuples()],
+        }
     )
-    own["above"] = [in_words(2, topic) for topic in own["above"]]
-    return own[["topic", "above", *(name for name in ("estimate", "lower", "upper") if name in own)]]
 
 
 def over_matched(own: np.ndarray, found: Sequence[Matched], chain: int) -> np.ndarray:
@@ -182,7 +210,7 @@ def table(fit: Any, n: int, interval: float, uncalibrated: bool) -> pd.DataFrame
     tables = []
     for layer in reversed(layers_of(fit)):
         drawn = mixture(layer.chains)
-        numbers = np.arange(len(layer.below))
+        numbers = np.array(list(layer.below))
         own = entries_table(drawn, numbers, by_support(drawn, layer.found), n, interval)
         own.insert(0, "layer", layer.number)
         own.insert(own.columns.get_loc("member") + 1, "leading", [layer.below[k] for k in own["member"]])

@@ -200,6 +200,8 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
 
         Two chains have the same one if it gives at least half of itself to the same topics below. Its numbers come from
         the chains that have it, the weight of which is its support; a chain that lacks a topic below gives it nothing.
+        Upper topics may trade places from draw to draw or from chain to chain. Intervals include this: one that goes
+        from near 0 to near 1 shows that the share is undetermined, not that it varies.
 
         Columns: layer (2 is above the topics of words), topic (numbers of the heaviest chain, as everywhere), support
         (NaN in a fit of one chain), prevalence (its share of all expected words, where each document shares its words

@@ -210,5 +210,7 @@ def in_words(value: Any) -> str:
     """A parameter's value in a name."""
     if isinstance(value, Mapping) and all(isinstance(each, int | float | str) for each in value.values()):
         return " ".join(f"{key}:{each}" for key, each in value.items())
+    if isinstance(value, list | tuple) and all(isinstance(each, int | np.integer) for each in value):
+        return f"[{', '.join(map(str, value))}]"
     plain = value is None or isinstance(value, str | int | float | np.number | Method)
     return str(value) if plain else type(value).__name__

@@ -242,8 +242,6 @@ def beside_members(fit: FactorizationEstimator, one: str) -> dict[int, list[Any]
         tables.append(("Covariates: difference of shares, in points", contrasts, "pair", "{:+.1f}"))
     if fit.dates_ is not None:
         tables.append(("Over time: expected share", Effects(fit).over_time(), "time", "{:.1%}"))
-    if fit._n_upper:
-        tables.append(("Share of upper topics", upper_by_member(fit), "above", "{:.1%}"))
     for heading, table, by, form in tables:
         if table.columns[0] != one:
             continue
@@ -253,6 +251,10 @@ def beside_members(fit: FactorizationEstimator, one: str) -> dict[int, list[Any]
                 [plain(str(name)), with_ends(each, form)] for name, each in zip(rows[by], values, strict=True)
             ]
             found.setdefault(int(number), []).append([heading, said])
+    if fit._n_upper:
+        for number, rows in upper_by_member(fit).groupby("topic", sort=False):
+            said = rows[["above", "share"]].to_numpy().tolist()
+            found.setdefault(int(number), []).append(["Share of upper topics", said])
     return found
 
 
