@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import countveil as cv
-from countveil import TopicModel
+from countveil import DynamicModel, TopicModel
 from countveil.common import fit_files
 from countveil.data.observations import ExactCounts, NaiveCounts, PrivatizedCounts
 from countveil.data.simulation import simulate_release
@@ -405,6 +405,7 @@ def test_chains_stop_by_every_quantity_of_the_verdict(monkeypatch):
         (TopicModel(2, **options), {}),
         (TopicModel(2, prevalence="~ x", **options), {"covariates": x}),
         (TopicModel(2, **options), {"time": dates}),
+        (DynamicModel(2, levels=True, **options), {}),
     ):
         looked_at.clear()
         wanted = label_free(*model.fit(small_data(), **beside)._fitted())

@@ -486,8 +486,17 @@ def test_levels_are_refused_where_they_cannot_be(planted):
         cv.DynamicModel(2, levels=True, method="augmented-gibbs", **BRIEF).fit(
             cv.PrivatizedCounts(planted[3], 0.3)
         )
-    with pytest.raises(ValueError, match="levels must be False with Dask"):
+    with pytest.raises(
+        ValueError, match=r'levels must be False with Dask, .*, got True: use engine="threads"$'
+    ):
         cv.DynamicModel(2, levels=True, engine="dask", **BRIEF).fit(cv.PrivatizedCounts(planted[3], 0.3))
+    with pytest.raises(ValueError, match=r"levels must be False with Dask, .*, got True: leave out client$"):
+        cv.DynamicModel(2, levels=True, **BRIEF).fit(cv.PrivatizedCounts(planted[3], 0.3), client=object())
+    for name in ("level", "level_persistence", "level_smoothness"):
+        with pytest.raises(ValueError, match=f"posterior's own arrays, got .'{name}'.: call them otherwise"):
+            cv.DynamicModel(2, levels=True, modes=["time", name], **BRIEF).fit(
+                cv.ExactCounts(abs(planted[3]))
+            )
     rounded = 5 * (planted[3].clip(0) // 5)
     known = cv.Reports(rounded, cv.mechanisms.Rounding(5), totals=[(0, rounded.sum(axis=0))])
     with pytest.raises(ValueError, match="levels must be False for data with known totals, got True with 8"):

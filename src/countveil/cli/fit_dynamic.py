@@ -84,7 +84,8 @@ def fit_dynamic(
         typer.Option(
             "--levels",
             rich_help_panel=MODEL,
-            help="Give each item a level that follows its last value, for series that do not only move together.",
+            help="Give each item a level that follows its last value, for series that do not all move together "
+            "(method gibbs only).",
         ),
     ] = False,
     shape: Shape = None,

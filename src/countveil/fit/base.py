@@ -573,8 +573,8 @@ def check_computing(method: Method, engine: Any, client: Any = None, levels: boo
     dask = check_engine(engine, client)
     if dask and levels:
         raise ValueError(
-            "levels must be False with Dask, whose workers do not return what levels are drawn from, got True: use "
-            'engine="threads"'
+            "levels must be False with Dask, whose workers do not return what levels are drawn from, got True: "
+            + ('use engine="threads"' if client is None else "leave out client")
         )
     if dask and method.batches:
         raise ValueError(

@@ -33,6 +33,7 @@ from countveil.inference.methods import METHODS
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import HYPERS, PREVIOUS, RESERVED, Layout
 from countveil.models.priors import DirichletPrior, GammaChainPrior, LevelPrior, Prior
+from countveil.models.priors.levels import PERSISTENCE, SMOOTHNESS
 from countveil.models.spec import Spec, parse_spec
 from countveil.privacy import Release
 
@@ -43,7 +44,8 @@ BACKGROUND = 1.0  # concentration of the component that is spread over all thing
 TRY_LEVELS = "Try levels=True (--levels)."
 UNDATED = "Time steps are in the order of the data, because their labels are not dates"
 REPORTED = ("transition", "importance", "volume", "usual_volume", "steadiness", "season")
-TAKEN = ("component", f"{PREVIOUS}component", ACTIVITY, LEVEL, *REPORTED)
+OF_LEVELS = (LEVEL, f"{LEVEL}{PERSISTENCE}", f"{LEVEL}{SMOOTHNESS}")
+TAKEN = ("component", f"{PREVIOUS}component", ACTIVITY, *OF_LEVELS, *REPORTED)
 
 
 @declared
@@ -67,8 +69,8 @@ class DynamicModel(FactorizationEstimator):
             (52), months or quarters of a year.
         background: whether one of the components is spread over all things, and takes what belongs to no other, as
             where counts come that were never seen before. It is one of the ``n_components``, and number 0 of them.
-        levels: whether each item, a cell of all axes but time, also has a level of its own, by which its rates are
-            multiplied. It follows its last value, and goes back to one in the long run. Only "gibbs" has levels.
+        levels: whether each item, a cell of all axes but time, also has its own level, which multiplies its rates. A
+            level follows its last value and returns to one in the long run. Only "gibbs" fits levels.
         **options: what every model takes; the reference and ``help`` list it. ``prior_shape`` is the concentration of
             the components' distributions; ``prior_rate`` has to be None; ``method`` is "gibbs" or "augmented-gibbs".
 
@@ -78,7 +80,8 @@ class DynamicModel(FactorizationEstimator):
             "importance" (component), which is small for components that the data do not need; "volume", which is over
             time where the model is not steady, beside "usual_volume" and "steadiness"; with a season, "season" (time,
             component), its factor in each step, by which the activity is multiplied; with levels, "level" over all axes
-            of the data, "level_smoothness" over all but time, and "level_persistence".
+            of the data, by which the rates that "activity" gives are multiplied, "level_smoothness" over all axes but
+            time, and "level_persistence".
     """
 
     n_components: Annotated[int | str, WholeOrAuto()] = 10

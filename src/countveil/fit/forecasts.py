@@ -20,6 +20,7 @@ from countveil.laws.counts import Likelihood, Parameters
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
 from countveil.models.priors.gamma_chain import SOURCE, GammaChainPrior
+from countveil.models.priors.levels import PERSISTENCE, SMOOTHNESS
 
 BYTES_PER_CELL = 32  # of a draw: its rate, its count, and both again while they are made
 
@@ -201,8 +202,8 @@ def level_draws(tree: xr.DataTree, model: Factorization) -> tuple[np.ndarray, np
         return np.empty(0), np.empty(0)
     name = model.factors[model.level].name
     return (
-        posteriors.flat_draws(tree, f"{name}_persistence"),
-        posteriors.flat_draws(tree, f"{name}_smoothness"),
+        posteriors.flat_draws(tree, f"{name}{PERSISTENCE}"),
+        posteriors.flat_draws(tree, f"{name}{SMOOTHNESS}"),
     )
 
 

@@ -23,6 +23,7 @@ from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
 from countveil.models.priors.dated_rows import OVER_TIME
 from countveil.models.priors.layered_rows import ALIKE
+from countveil.models.priors.levels import PERSISTENCE, SMOOTHNESS, mean_log
 
 DRAWS_AT_ONCE = 32
 EXPOSURE = "exposure"
@@ -329,8 +330,8 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
     """Quantities that do not depend on the order of components, each (C, S) or (C, S, members).
 
     Besides the log-likelihood and the total rate, these are the rates of the entries of each observed axis, the
-    likelihood's own parameters, learned shapes of priors, sums of chains over dates, and of layers. Of many, 200 are
-    taken, evenly spread. Chains count alike, whatever their weights.
+    likelihood's own parameters, learned shapes of priors, sums of chains over dates, and of layers, and how fast
+    levels move. Of many, 200 are taken, evenly spread. Chains count alike, whatever their weights.
     """
     tree = unweighted(tree)
     stats = tree["sample_stats"]
@@ -353,6 +354,12 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
             found[f"{factor.name} over time"] = chains[..., evenly(chains.shape[2])]
         if f"{factor.name}{ALIKE}" in tree["posterior"]:
             found[f"layers of {factor.name}"] = tree["posterior"][f"{factor.name}{ALIKE}"].to_numpy()
+        if f"{factor.name}{PERSISTENCE}" in tree["posterior"]:
+            found[f"persistence of {factor.name}"] = tree["posterior"][
+                f"{factor.name}{PERSISTENCE}"
+            ].to_numpy()
+            smoothness = tree["posterior"][f"{factor.name}{SMOOTHNESS}"].to_numpy()
+            found[f"smoothness of {factor.name}"] = mean_log(smoothness)
     return found
 
 

@@ -19,6 +19,7 @@ FEW_CELLS, SHARES = (
     1024,
     4,
 )  # cells of whose levels all are drawn in a sweep; of more, those of every fourth item
+PERSISTENCE, SMOOTHNESS = "_persistence", "_smoothness"  # ends of names of what is reported
 
 
 @dataclass(frozen=True)
@@ -73,15 +74,15 @@ class LevelPrior(Prior):
         """The persistence, and every item's smoothness."""
         axes = tuple(i for i in range(len(factor.shape)) if i != self.time)
         s = smoothness(hypers[:, :, 2:]).reshape(*hypers.shape[:2], *(factor.shape[i] for i in axes))
-        return {"_persistence": ((), hypers[:, :, 0]), "_smoothness": (axes, s)}
+        return {PERSISTENCE: ((), hypers[:, :, 0]), SMOOTHNESS: (axes, s)}
 
     def summaries(self, factor: Grid, hypers: np.ndarray) -> list[np.ndarray]:
-        """Persistence, and the mean of log(s - 1)."""
-        return [hypers[:, :, 0], hypers[:, :, 1]]
+        """Persistence, and the mean of log s over items."""
+        return [hypers[:, :, 0], mean_log(smoothness(hypers[:, :, 2:]))]
 
     def check_reported(self, name: str, values: np.ndarray) -> None:
         """A persistence is from 0 to its largest, a smoothness above one."""
-        if name.endswith("_persistence"):
+        if name.endswith(PERSISTENCE):
             check_values(f"must hold {name} from 0 to {MOST:g}", values, (values >= 0.0) & (values <= MOST))
         else:
             check_values(f"must hold {name} of at least 1", values, (values >= 1.0) & (values < np.inf))
@@ -89,7 +90,7 @@ class LevelPrior(Prior):
     def describe(self) -> str:
         """Levels in a sentence."""
         return (
-            "A gamma chain for every item: its level follows its last value, and goes back to one in the long run "
+            "A gamma chain for every item: its level follows its last value, and returns to one in the long run "
             "(mathematics, section 17)."
         )
 
@@ -101,6 +102,11 @@ class LevelPrior(Prior):
 def smoothness(log_n: np.ndarray) -> np.ndarray:
     """s, from log(s - 1)."""
     return np.asarray(1.0 + np.exp(log_n))
+
+
+def mean_log(s: np.ndarray) -> np.ndarray:
+    """(C, S) the mean of log s over items, of draws (C, S, ...)."""
+    return np.asarray(np.log(s).reshape(*s.shape[:2], -1).mean(axis=2))
 
 
 def draw_middle(log_n: np.ndarray, rng: np.random.Generator) -> float:
