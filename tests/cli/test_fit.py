@@ -396,10 +396,10 @@ def test_topics_of_topics(here):
     for node in tree_of(fit):
         assert f"\n  {node.said}\n    {node.below[0].said}\n" in tree
     shown = json.loads(run("show", "f.nc", "--json").stdout)["upper topics"]
-    assert len(shown) == len(fit.upper_topics())
+    assert len(shown) == len(fit.parts.upper_topics())
     run("export", "f.nc", "tables")
     table = pd.read_csv("tables/upper_topics.csv")
-    np.testing.assert_allclose(table["probability"], fit.upper_topics()["probability"])
+    np.testing.assert_allclose(table["probability"], fit.parts.upper_topics()["probability"])
     run("report", "f.nc", "-o", "f.html")
     assert "--topics 3,2 " in run("checklist", "f.nc", "--release", "r.npz").stdout
     assert "none larger than the one before" in fails(*given, "--force", "--topics", "3,5")

@@ -259,7 +259,7 @@ def test_counts_given_up_to_four_reports_have_their_exact_law(n, p):
 
 REFUSED = {
     "one": (lambda: [wave(["ann"], 1)], "two or more"),
-    "twice": (lambda: [wave(["ann", "bob"], 1)] * 2, "the same reports in number 1 and 2"),
+    "twice": (lambda: [wave(["ann", "bob"], 1)] * 2, "the same reports in releases 1 and 2"),
     "columns": (
         lambda: [wave(["ann"], 1), wave(["ann"], 2, columns=["tea", "milk"])],
         "got 'jam' in some of them",
@@ -369,9 +369,9 @@ def test_rows_with_the_same_noise_are_refused(truncate):
     first = np.asarray(one.reports.todense() if hasattr(one.reports, "todense") else one.reports)
     values[3] = first[3]
     stated = one.mechanism
-    with pytest.raises(ValueError, match="the same reports in some rows in number 1 and 2"):
+    with pytest.raises(ValueError, match="the same reports in some rows in releases 1 and 2"):
         joining.refuse_same_twice([Layer(each, stated, None, 0.0) for each in (first, values)])
-    with pytest.raises(ValueError, match="the same reports in number 1 and 2"):
+    with pytest.raises(ValueError, match="the same reports in releases 1 and 2"):
         cv.join([one, one])
 
 

@@ -105,7 +105,7 @@ def tables_of(fit, **more):
             continue
         if name == "seasons" and fit.season_ is None:
             continue
-        if name == "counts_table":  # of data: test_counts_table.py
+        if name in ("counts_table", "upper_topics"):  # of data, and of layers: tests of their own
             continue
         asked = inspect.signature(method).parameters
         axis = next((each for each in ("axis", "mode") if each in asked), None)

@@ -50,7 +50,7 @@ def groups_of(fit):
 
 @pytest.mark.long
 def test_upper_topics_are_the_planted_groups(fitted):
-    table = fitted.upper_topics(2)
+    table = fitted.parts.upper_topics(2)
     assert list(table.columns) == [
         "layer", "topic", "support", "prevalence", "rank", "member", "leading", "probability", "lower", "upper",
     ]  # fmt: skip
@@ -93,7 +93,7 @@ def test_shares_are_of_expected_words(likelihood, data):
                 whole[s, j] = own[:, j] @ per_part[s]
                 wanted[s, :, j] = own[:, j] * per_part[s] / whole[s, j]
         sizes = whole * draws[f"theta_layer{layer}_share"].values
-        table = fit.upper_topics(4)
+        table = fit.parts.upper_topics(4)
         for row in table[table["layer"] == layer].itertuples():
             values = wanted[:, row.member, row.topic]
             assert row.probability == pytest.approx(values.mean(), rel=1e-4)
@@ -109,11 +109,11 @@ def test_names_and_merged_topics_are_those_of_all_tables(data):
     fit = cv.TopicModel([4, 2], **OPTIONS).fit(data)
     one, other = sorted(groups_of(fit)[0])
     fit.parts.relabel({one: "economy"})
-    table = fit.upper_topics(4)
+    table = fit.parts.upper_topics(4)
     assert (table.loc[table["member"] == one, "leading"] == "economy").all()
     whole = table[table["member"].isin([one, other])].groupby("topic")["probability"].sum()
     fit.parts.merge([one, other])
-    merged = fit.upper_topics(4)
+    merged = fit.parts.upper_topics(4)
     assert other not in set(merged["member"])
     merged = merged[merged["member"] == one].set_index("topic")["probability"]
     np.testing.assert_allclose(merged.sort_index(), whole.sort_index(), rtol=1e-6)
@@ -127,7 +127,7 @@ def test_the_tree_goes_from_the_top_to_topics_of_words(fitted, data):
     assert all("of layer 2: " in node.said and "support 100%" in node.said for node in nodes)
     assert not nodes[0].below[0].below
     deep = cv.TopicModel([4, 3, 2], **OPTIONS | {"chains": 1, "tune": 20, "draws": 10}).fit(data)
-    table = deep.upper_topics()
+    table = deep.parts.upper_topics()
     assert table["support"].isna().all()
     assert table["layer"].drop_duplicates().tolist() == [3, 2]
     assert {len(rows) for _, rows in table[table["layer"] == 3].groupby("topic")} == {3}
@@ -147,8 +147,8 @@ def test_a_fit_comes_back_from_its_file(fitted, tmp_path):
     found = cv.load(path)
     assert found.n_topics == [4, 2]
     assert found.n_topics_ == 4
-    pd.testing.assert_frame_equal(found.upper_topics(3), fitted.upper_topics(3), rtol=1e-12)
-    pd.testing.assert_frame_equal(found.tables["upper_topics"], found.upper_topics())
+    pd.testing.assert_frame_equal(found.parts.upper_topics(3), fitted.parts.upper_topics(3), rtol=1e-12)
+    pd.testing.assert_frame_equal(found.tables["upper_topics"], found.parts.upper_topics())
 
 
 @pytest.mark.long
@@ -164,7 +164,7 @@ def test_the_same_seed_gives_the_same_draws_and_others_are_as_they_were(fitted, 
 
 @pytest.mark.long
 def test_what_each_topic_is_of_upper_ones(fitted):
-    found, table = upper_by_member(fitted), fitted.upper_topics()
+    found, table = upper_by_member(fitted), fitted.parts.upper_topics()
     assert list(found.columns) == ["topic", "above", "share"]
     assert found["topic"].tolist() == table["member"].tolist()
     assert found["share"].tolist() == [percent(row, "probability") for row in table.itertuples()]
@@ -189,7 +189,10 @@ def test_trees_leave_out_topics_of_every_layer_that_few_chains_have():
     ]  # fmt: skip
     table = pd.DataFrame(rows, columns=columns)
     fit = SimpleNamespace(
-        weights_=np.full(4, 0.25), _reader=reader, _n_upper=(2, 2), upper_topics=lambda n=5: table
+        weights_=np.full(4, 0.25),
+        _reader=reader,
+        _n_upper=(2, 2),
+        parts=SimpleNamespace(upper_topics=lambda n=5: table),
     )
     (top,) = tree_of(fit)
     assert top.said == "topic 0 of layer 3: 90.0% of all expected words, support 100%"
@@ -264,7 +267,7 @@ def test_a_fit_may_begin_at_a_flat_one_and_be_compared_with_it(data):
     short = OPTIONS | {"tune": 5, "draws": 5}
     flat = cv.TopicModel(4, **short).fit(data)
     deep = cv.TopicModel([4, 2], start=flat, **short)
-    assert len(deep.fit(data).upper_topics()) == 8
+    assert len(deep.fit(data).parts.upper_topics()) == 8
     models = {"flat": cv.TopicModel(4, **short), "layers": cv.TopicModel([4, 2], **short)}
     found = cv.compare(data, models, folds=2, seed=1, progress=False)
     assert set(found.table["model"]) == {"flat", "layers"}
@@ -277,4 +280,4 @@ def test_a_flat_fit_has_no_upper_topics(data):
     with pytest.raises(
         ValueError, match=r"needs a fit with several layers of topics, such as TopicModel\(\[50, 20\]\), got"
     ):
-        flat.upper_topics()
+        flat.parts.upper_topics()

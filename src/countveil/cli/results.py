@@ -145,7 +145,7 @@ def fit_tables(found: Any, members: int, documents: int = 0) -> Result:
     if found.covariates_ is not None:
         tables |= {"effects": found.effects.table, "contrasts": found.effects.contrasts}
     if found._n_upper:
-        tables["upper topics"] = found.upper_topics
+        tables["upper topics"] = found.parts.upper_topics
     if found.dates_ is not None:
         tables["prevalence over time"] = found.effects.over_time
     if found.model_.likelihood.name == NegativeBinomial.name:

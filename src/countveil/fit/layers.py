@@ -115,7 +115,7 @@ class Node(NamedTuple):
 
 def tree_of(fit: Any, n: int = 5) -> list[Node]:
     """The topics of the top layer with their n largest ones, down to words: of each those that most chains have."""
-    found = stable(fit, fit.upper_topics(n))
+    found = stable(fit, fit.parts.upper_topics(n))
     rows = dict(iter(found.groupby(["layer", "topic"], sort=False)))
     top = 1 + len(fit._n_upper)
 
@@ -172,7 +172,7 @@ def upper_by_member(fit: Any) -> pd.DataFrame:
 
     Of upper topics, those that most chains have.
     """
-    found = fit.upper_topics()
+    found = fit.parts.upper_topics()
     own = found[(found["layer"] == 2) & ~(found["support"] <= STABLE)]
     return pd.DataFrame(
         {
@@ -204,7 +204,7 @@ def by_words(found: Matched, means: Sequence[np.ndarray], words: np.ndarray) -> 
 
 
 def table(fit: Any, n: int, interval: float, uncalibrated: bool) -> pd.DataFrame:
-    """``TopicModel.upper_topics``."""
+    """``Parts.upper_topics``."""
     check_integer("n", n, 1)
     check_interval(interval)
     tables = []

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 
 from countveil.common.parameters import check_integer
+from countveil.fit import layers
 from countveil.fit.component_tables import by_support, entries_table, mixture, sizes_table, weights_of_chains
 from countveil.fit.naming import (
     Names,
@@ -145,6 +146,25 @@ class Parts:
         """
         table = supported_together([self.fit], np.ones(1), axis, n, interval, uncalibrated)
         return with_names(table, self.reader.names_of(axis), NAMED)
+
+    def upper_topics(self, n: int = 5, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
+        """Topics of topics, layer by layer from the top, with their n largest topics in the layer below.
+
+        Two chains have the same one if it gives at least half of itself to the same topics below. Its numbers come from
+        the chains that have it, the weight of which is its support; a chain that lacks a topic below gives it nothing.
+        Upper topics may trade places from draw to draw or from chain to chain. Intervals include this: one that goes
+        from near 0 to near 1 shows that the share is undetermined, not that it varies.
+
+        Columns: layer (2 is above the topics of words), topic (numbers of the heaviest chain, as everywhere), support
+        (NaN in a fit of one chain), prevalence (its share of all expected words, where each document shares its words
+        as it shares the layer), rank, member (the number of a topic of the layer below), leading (its name or its most
+        probable words), probability (the member's share of the topic's expected words), lower, upper. Where intervals
+        are not calibrated: as in ``members``.
+
+        Raises:
+            ValueError: a fit of a single layer; n or interval out of range.
+        """
+        return layers.table(self.fit, n, interval, uncalibrated)
 
     def support(
         self, interval: float = 0.9, *, axis: str | None = None, uncalibrated: bool = False

@@ -47,7 +47,7 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
     Args:
         n_topics: number of topics K, or "auto": the one of 5, 10, 20, 50 and 100 with which short fits predict
             best what they do not see (``compare``). Several numbers, such as ``[50, 20, 5]``, make topics of topics:
-            20 topics of the 50, and 5 of the 20 ("gibbs"; ``upper_topics``).
+            20 topics of the 50, and 5 of the 20 ("gibbs"; ``parts.upper_topics``).
         prevalence: a formula of covariates of the documents, such as "~ party + bs(year, 4)", which ``fit`` takes as
             ``covariates``: how much of a document is expected from each topic then depends on them (``effects``).
         seeds: words that are known to be about a topic, by its name, such as ``{"economy": ["tax", "jobs"]}``. The
@@ -195,28 +195,9 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
         """The numbers of topics of the layers above the first, from the bottom up."""
         return () if isinstance(self.n_topics, int | str | np.integer) else tuple(map(int, self.n_topics[1:]))
 
-    def upper_topics(self, n: int = 5, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
-        """Topics of topics, layer by layer from the top, with their n largest topics in the layer below.
-
-        Two chains have the same one if it gives at least half of itself to the same topics below. Its numbers come from
-        the chains that have it, the weight of which is its support; a chain that lacks a topic below gives it nothing.
-        Upper topics may trade places from draw to draw or from chain to chain. Intervals include this: one that goes
-        from near 0 to near 1 shows that the share is undetermined, not that it varies.
-
-        Columns: layer (2 is above the topics of words), topic (numbers of the heaviest chain, as everywhere), support
-        (NaN in a fit of one chain), prevalence (its share of all expected words, where each document shares its words
-        as it shares the layer), rank, member (the number of a topic of the layer below), leading (its name or its most
-        probable words), probability (the member's share of the topic's expected words), lower, upper. Where intervals
-        are not calibrated: as in ``parts.members``.
-
-        Raises:
-            ValueError: a fit of a single layer; n or interval out of range.
-        """
-        return layers.table(self, n, interval, uncalibrated)
-
     def _makers(self) -> dict[str, Callable[[], pd.DataFrame]]:
         documents = self.documents
-        upper = {"upper_topics": self.upper_topics} if self._n_upper else {}
+        upper = {"upper_topics": self.parts.upper_topics} if self._n_upper else {}
         return super()._makers() | {
             "documents": documents.shares,
             "topic_correlations": documents.correlations,

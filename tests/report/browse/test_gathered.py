@@ -163,7 +163,7 @@ def test_shares_of_upper_topics_are_shown():
     data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(2.0, (12, 6)), 0.3)
     fit = cv.TopicModel([3, 2], **QUICK).fit(data)
     (found,) = gathered([fit], ["a"], 3, "hidden")["fits"]
-    table = fit.upper_topics()
+    table = fit.parts.upper_topics()
     for each in found["kinds"][0]["components"]:
         rows = table[table["member"] == each["number"]]
         said = [
