@@ -89,6 +89,19 @@ def test_sums_are_those_of_the_fit_in_every_kind_of_file(here):
     )
 
 
+@pytest.mark.filterwarnings("ignore:The fit:UserWarning", "ignore::UserWarning")
+def test_sums_that_are_slightly_off_are_said_to_be_by_the_reports(here):
+    release = cv.privatize(np.full((6, 5), 4), cv.PrivacyLevel(1, 1))
+    release.save("noisy.npz")
+    fit = cv.TopicModel(1, draws=10, tune=10, chains=2, seed=1, threads=1, progress=False).fit(release)
+    kept = json.loads(fit.posterior.attrs["mechanism_check"]) | {"sums": ["Sums are slightly off."]}
+    fit.posterior.attrs["mechanism_check"] = json.dumps(kept)
+    fit.save("noisy.nc")
+    asked = ["counts", "noisy.nc", "--release", "noisy.npz", "-o", "noisy.csv", "--force"]
+    assert "Sums are slightly off." in run(*asked, "--sums", "doc").stdout
+    assert "Sums are slightly off." not in run(*asked).stdout
+
+
 def test_what_cannot_be_written_is_refused_in_a_line(here):
     given = ["counts", "deaths.nc", "--release", "deaths.npz"]
     assert "output must end in .csv or .xlsx or .parquet, got c.txt" in fails(*given, "-o", "c.txt")

@@ -74,6 +74,9 @@ def counts(
         say(f"No intervals: {found._reader.why_no_intervals}.")
     if warning := doubt_of(judged):
         say(warning, err=True)
+    if by is not None and judged.mechanism is not None:
+        for said in judged.mechanism.sums:
+            say(said)
     say(f"Wrote {output}: {in_words(table, sums)}.")
     return {"output": str(output), "counts": table, "state": str(judged.state), "verdict": judged.verdict}
 
