@@ -281,3 +281,5 @@ def test_a_flat_fit_has_no_upper_topics(data):
         ValueError, match=r"needs a fit with several layers of topics, such as TopicModel\(\[50, 20\]\), got"
     ):
         flat.parts.upper_topics()
+    with pytest.raises(ValueError, match="needs a fit with several layers of topics"):
+        flat.set_params(n_topics=[4, 2]).parts.upper_topics()  # not fitted again

@@ -77,7 +77,7 @@ def layers_of(fit: Any) -> list[Layer]:
     Shares and sizes are of expected words. Loadings are of the parts that words come in, so each topic is weighted by
     the words that one of its parts stands for: g_j = sum_k phi_kj g_k of a topic above.
     """
-    if not fit._n_upper:
+    if not fit._n_upper or f"theta_{layer_called(2)}" not in fit.posterior["posterior"]:
         raise ValueError(
             f"upper_topics needs a fit with {SEVERAL}, such as TopicModel([50, 20]), got n_topics {fit.n_topics!r}"
         )
