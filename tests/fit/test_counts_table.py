@@ -318,12 +318,16 @@ def test_a_count_by_several_rules_is_called_by_the_last_that_changes_it():
     ]
 
 
-def test_sums_that_a_fit_has_slightly_off_are_added_up_from_the_reports_alone():
+@pytest.mark.parametrize("gaussian", [False, True])
+def test_sums_that_a_fit_has_slightly_off_are_added_up_from_the_reports_alone(gaussian):
     """Of 300 rows of a fit with 2/5 of the rates, the intervals by reports cover, and those by the fit do not."""
     rng = np.random.default_rng(5)
-    counts, masked = rng.poisson(6.0, (300, 40)), np.arange(40) == 0
-    noise = two_sided_geometric(np.full(counts.shape, 0.5), rng)
-    data = cv.PrivatizedCounts(counts + noise, 0.5, np.broadcast_to(masked, counts.shape))
+    counts = rng.poisson(6.0, (300, 40))
+    masked = np.broadcast_to(np.arange(40) == 0, counts.shape)
+    if gaussian:
+        data = cv.Reports(counts + rng.normal(0.0, 2.0, counts.shape), m.Gaussian(2), masked)
+    else:
+        data = cv.PrivatizedCounts(counts + two_sided_geometric(np.full(counts.shape, 0.5), rng), 0.5, masked)
     fit = fitted(data, cv.PoissonFactorization("dk,vk->dv", {"k": 1}, likelihood="poisson", **SHORT))
     draws = fit.posterior["posterior"]
     draws["dk"].data[...], draws["vk"].data[...] = 2.4, 1.0
@@ -338,3 +342,8 @@ def test_sums_that_a_fit_has_slightly_off_are_added_up_from_the_reports_alone():
     assert (by_reports["hidden"] == 40).all()
     off = by_reports["mean"] - by_fit["mean"]
     assert off.mean() > 5.0
+    draws["dk"].data[...] = 2400.0  # what is masked rests on the fit, with its spread
+    spread = fit.counts_table(data, by="d")
+    wider = (spread["upper"] - spread["lower"]) / (by_reports["upper"] - by_reports["lower"])
+    assert wider.min() > 2.0
+    assert abs((spread["mean"] - by_reports["mean"]).mean() - 2397.6) < 10.0

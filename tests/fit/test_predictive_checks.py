@@ -4,16 +4,21 @@ import warnings
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
 import countveil as cv
 from countveil import mechanisms as m
+from countveil.data.mechanism_checks import MechanismCheck
 from countveil.data.observations import PrivatizedCounts
 from countveil.data.reports import observations_of
 from countveil.evaluation import coverage_of_reports, randomised_pit_of_reports
 from countveil.fit import predictive_checks as module
 from countveil.fit.predictive_checks import of_counts, of_margins
+from countveil.fit.results import with_doubts
+from countveil.inference.diagnostics import Diagnostics, State
+from countveil.inference.kept import kept_mechanism
 from countveil.laws.counts import POISSON, NegativeBinomial
 from tests.joint import FALSE_ALARM
 
@@ -141,6 +146,41 @@ def test_sums_that_are_slightly_off_are_those_of_the_reports():
     (said,) = of_counts(stub(0.9 * theta, phi, (), POISSON), data, np.arange(200))[1]
     assert said.startswith("Sums of many counts are slightly off: the true counts of all reports add up to ")
     assert said.endswith("). Tables of sums are by the reports alone.")
+
+
+@pytest.mark.parametrize(
+    ("margins", "counts", "kept"),
+    [
+        ((["far"], []), ([], []), ("misfits", "far")),
+        (([], ["few"]), ([], []), ("outlying", "few")),
+        (([], []), (["noise"], []), ("misfits", "noise")),
+        (([], []), ([], ["slight"]), ("sums", "slight")),
+    ],
+)
+def test_every_finding_has_its_place_and_only_some_are_against_the_fit(
+    fit, margins, counts, kept, monkeypatch
+):
+    monkeypatch.setattr(module, "of_margins", lambda *given: margins)
+    monkeypatch.setattr(module, "of_counts", lambda *given: counts)
+    monkeypatch.setattr(module, "of_spread", lambda *given: ([], []))
+    data = fit._reader.data_matrix(cv.Reports(reports_of(m.Laplace(1)), m.Laplace(1)))
+    found = module.compared(fit, data, np.arange(SIZE[0]))
+    assert {name: said for name, said in found._asdict().items() if said} == {kept[0]: (kept[1],)}
+    assert found.wrong == ((kept[1],) if kept[0] == "misfits" else ())
+
+
+def test_rows_that_do_not_fit_and_slight_sums_leave_the_rest_safe(fit):
+    known = SimpleNamespace(
+        posterior=fit.posterior.copy(), model_=fit.model_, _reader=fit._reader, weights_=fit.weights_
+    )
+    safe = Diagnostics(pd.DataFrame(), "Safe to report: the chains agree.", State.SAFE)
+    for misfits, state in (((), State.SAFE), (("Misfit.",), State.UNSAFE)):
+        check = MechanismCheck(misfits=misfits, sums=("Slight.",), outlying=("Row 7.",))
+        known.posterior.attrs = fit.posterior.attrs | kept_mechanism(check)
+        found = with_doubts(known, safe)
+        assert found.state == state
+        assert found.mechanism == check
+        assert ("Row 7. Slight." in found.verdict) == (not misfits)
 
 
 def test_rates_are_times_exposures():
