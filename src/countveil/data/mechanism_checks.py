@@ -64,9 +64,7 @@ class MechanismCheck(NamedTuple):
 
     found: tuple[str, ...] = ()  # what contradicts it
     unchecked: tuple[str, ...] = ()  # what cannot be checked
-    misfits: tuple[
-        str, ...
-    ] = ()  # what the fit does not explain, which may be the fault of the model as well
+    misfits: tuple[str, ...] = ()  # what the fit does not explain: the model may be wrong as well
     sums: tuple[str, ...] = ()  # that sums of many counts are slightly off, so that reports alone give them
     outlying: tuple[str, ...] = ()  # rows and columns, a few of many, whose rates are not to be reported
 

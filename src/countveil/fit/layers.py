@@ -66,9 +66,7 @@ class Layer(NamedTuple):
     number: int  # from 2 on
     chains: list[Chain]  # shares (S, K, topics below as they are matched), sizes (S, K) of all expected words
     found: list[Matched]
-    below: dict[
-        int, str
-    ]  # what topics below are called, by number; those that were merged into others are left out
+    below: dict[int, str]  # what topics below are called, by number, without those merged into others
 
 
 def layers_of(fit: Any) -> list[Layer]:
