@@ -479,9 +479,20 @@ def test_levels_of_tables_that_others_protected(planted, protected, mechanism):
     assert found.count_intervals(data).sizes
 
 
+def test_levels_begin_at_one_also_after_a_fit_with_levels(planted):
+    data = cv.PrivatizedCounts(planted[3], 0.3)
+    first = cv.DynamicModel(2, levels=True, **BRIEF).fit(data)
+    assert "level" in first.posterior["posterior"]
+    for levels in (True, False):
+        assert cv.DynamicModel(2, levels=levels, start=first, **BRIEF).fit(data).posterior
+    start = {"level": np.ones(data.shape)}
+    with pytest.raises(ValueError, match=r"^start's factors must be called .*, got 'level'$"):
+        cv.DynamicModel(2, levels=True, start=start, **BRIEF).fit(data)
+
+
 def test_levels_are_refused_where_they_cannot_be(planted):
     with pytest.raises(
-        ValueError, match=r'levels must be False for method .augmented-gibbs., got True: use method="gibbs"'
+        ValueError, match=r"method must be one of \('gibbs',\) with levels, got 'augmented-gibbs'"
     ):
         cv.DynamicModel(2, levels=True, method="augmented-gibbs", **BRIEF).fit(
             cv.PrivatizedCounts(planted[3], 0.3)

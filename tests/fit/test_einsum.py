@@ -173,6 +173,23 @@ def test_modes_that_the_posterior_calls_something_else(modes):
         cv.TensorModel(2, modes=modes, alpha=0.5, **BRIEF).fit(MATRIX)
 
 
+@pytest.mark.parametrize("name", ["p", "p_mean", "alpha", "exposure", "objective"])
+def test_axes_called_like_arrays_of_this_fit_are_refused_before_it(name):
+    data, bursty = (
+        cv.PrivatizedCounts(MATRIX, 0.5),
+        BRIEF | {"likelihood": "negative-binomial", "dispersion": "row"},
+    )
+    for model in (
+        cv.TensorModel(2, modes=["a", name], **bursty),
+        cv.DynamicModel(2, modes=["time", name], **bursty),
+        cv.PoissonFactorization("ik,jk->ij", {"k": 2}, dims={"j": name}, **bursty),
+    ):
+        with pytest.raises(
+            ValueError, match=rf"^modes \(dims\) must differ .*, got \['{name}'\]: call them "
+        ):
+            model.fit(data)
+
+
 def test_a_symmetric_factor_is_square():
     message = r"^symmetric factor 'cd' must be square, got 2 by 3$"
     refused(message, BLOCKS, SQUARE, ranks={"c": 2, "d": 3}, symmetric=("cd",))

@@ -1,6 +1,7 @@
 """What commands print and write: plain text, warnings, errors as one line, files that replace nothing by accident."""
 
 import functools
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -72,6 +73,8 @@ def tell_of_start(checkpoint: Path, resume: bool) -> None:
         say(f"There is no checkpoint {checkpoint} yet: starting from the beginning.")
 
 
+SIZE = re.compile(r"^n_(topics|communities|components)\b")
+"""The parameters of models that options of other names set."""
 EXPECTED = (ValueError, TypeError, OSError, MemoryError, ModuleNotFoundError)
 
 
@@ -83,7 +86,8 @@ def plain_errors(command: Callable[..., None]) -> Callable[..., None]:
         try:
             command(*args, **kwargs)
         except EXPECTED as error:
-            say("error: " + " ".join((str(error) or "out of memory").split()), err=True)
+            message = " ".join((str(error) or "out of memory").split())
+            say("error: " + SIZE.sub(r"--\1", message), err=True)
             raise typer.Exit(1) from None
         except KeyboardInterrupt as stop:
             say(str(stop) or "interrupted", err=True)

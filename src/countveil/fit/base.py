@@ -389,7 +389,9 @@ class FactorizationEstimator(Options, BaseEstimator):
             return Given(data, first, (data.row_labels, data.column_labels), model, check_mechanism(first))
         spec, labels = self._spec(len(data.mode_shape)), data.labels
         sizes = axis_sizes(spec, data.mode_shape, self._ranks(spec))
-        model, mechanism = self._model(spec, sizes, 1.0), check_mechanism(data)
+        model = self._model(spec, sizes, 1.0)
+        check_axes(self._layout(spec), model, data)
+        mechanism = check_mechanism(data)
         data = data.matricized(*model.matrix_axes)
         model = self._model(spec, sizes, self._mean_rate(data))
         return Given(data, data, labels, model, mechanism)
@@ -566,6 +568,16 @@ def saving_to(
     saving = Checkpoint(Path(path), 60.0 * minutes, resume)
     saving.check_free()
     return saving
+
+
+def check_axes(layout: Layout, model: Factorization, data: Observations) -> None:
+    """Refuse axes called like the arrays that this fit will have beside its factors; raises ValueError."""
+    taken = {*model.likelihood.parameter_axes, data.noise.level, posteriors.EXPOSURE, posteriors.OBJECTIVE}
+    found = sorted(taken.intersection(layout.dims.values()))
+    if found:
+        raise ValueError(
+            f"modes (dims) must differ from the names of the posterior's own arrays, got {found}: call them otherwise"
+        )
 
 
 def check_computing(method: Method, engine: Any, client: Any = None, levels: bool = False) -> None:

@@ -98,20 +98,19 @@ class DynamicModel(FactorizationEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        samplers = tuple(name for name, method in METHODS.items() if method.samples)
-        if not self._method.samples:
-            raise ValueError(
-                f"method must be one of {samplers} for a chain in time, got {self._method.name!r}"
-            )
+        samplers = tuple(
+            name
+            for name, method in METHODS.items()
+            if method.samples and (method.exposures or not self.levels)
+        )
+        if self._method.name not in samplers:
+            what = "with levels" if self.levels else "for a chain in time"
+            raise ValueError(f"method must be one of {samplers} {what}, got {self._method.name!r}")
         if self.day_first is not None:
             check_flag("day_first", self.day_first)
         if self.background and self.n_components == 1:
             raise ValueError(
                 "background must be False for one component, since it is one of them itself, got True"
-            )
-        if self.levels and not self._method.exposures:
-            raise ValueError(
-                f'levels must be False for method {self._method.name!r}, got True: use method="gibbs" (--method gibbs)'
             )
         if self.prior_rate is not None:
             raise ValueError(

@@ -101,7 +101,9 @@ def of_counts(
 def sets_of(fit: Any) -> list[Mapping[str, xr.DataArray]]:
     """Sets of factors that a fit's chains begin at; parameters of its likelihood are left out."""
     tree = fit.posterior
-    draws = tree["posterior"].dataset[[factor.name for factor in fit.model_.factors]]
+    level = fit.model_.level
+    factors = fit.model_.factors[:level]  # levels, which come last, begin at one
+    draws = tree["posterior"].dataset[[factor.name for factor in factors]]
     if "optimisation" in tree.children:
         means = draws.mean(("chain", "draw"))
         return [{str(name): means[name] for name in means.data_vars}]
@@ -115,7 +117,7 @@ def arranged(
     values: Mapping[str, Any], model: Factorization, layout: Layout, labels: Labels
 ) -> tuple[np.ndarray | None, ...]:
     """The factors in the model's order and with its axes; None for those that are missing or fixed."""
-    names = [factor.name for factor in model.factors]
+    names = [factor.name for factor in model.factors[: model.level]]  # levels, which come last, begin at one
     unknown = [name for name in values if {name, *map(f"{name}".removesuffix, HYPERS)}.isdisjoint(names)]
     if unknown:
         raise ValueError(f"start's factors must be called {names}, got {unknown[0]!r}")

@@ -27,6 +27,7 @@ from countveil.models.priors.levels import PERSISTENCE, SMOOTHNESS, mean_log
 
 DRAWS_AT_ONCE = 32
 EXPOSURE = "exposure"
+OBJECTIVE = "objective"
 NEARLY_POISSON = 0.05  # chains need not agree on dispersions below: the variance is within 5% of the mean
 
 
@@ -203,7 +204,7 @@ def optimisation(
 ) -> xr.Dataset:
     """What an optimiser found, with factors as it left them: not identified. ``scales`` as ``row_gammas`` has them."""
     assert found.means is not None
-    variables: dict[str, Any] = {"objective": ("iteration", found.objective)}
+    variables: dict[str, Any] = {OBJECTIVE: ("iteration", found.objective)}
     for factor, mean in zip(model.factors, found.means, strict=True):
         dims = [layout.dims[a] if a in model.spec.output else f"component_{a}" for a in factor.axes]
         if scales is not None and found.rows is not None and factor is model.factors[model.row_factor or 0]:
