@@ -12,10 +12,10 @@ Columns: state and reason of the verdict ("nested": averages over chains are not
 that is steady least; "sums": sums of reports that the fit does not explain; "total"; "undetermined"); seconds of
 processor time of the fit; log_score, the mean over cells of the log posterior predictive probability of the true counts
 times cells per token, over 120 draws; counts and positive, how often randomised 90% intervals hold true counts given
-their reports, of 20,000 cells, and of those with a positive report; row, column and total intervals are of sums of
-true counts given reports, by 100 drawn tables: shares of sums that are below, and above, the 90% interval, and the
-place of the true total among the drawn ones, from 0 to 1; total_held is 1 where the 90% interval of the total that is
-printed holds it.
+their reports, of 20,000 cells, and of those with a positive report; rows_below, rows_above, columns_below and
+columns_above, the shares of true sums by row and by column that are below, and above, the 90% intervals that
+``countveil counts --sums`` prints; total_place, the place of the true sum of all counts among those of 100 drawn
+tables, from 0 to 1; total_held is 1 where the 90% interval of it that is printed holds it.
 """
 
 import argparse
@@ -145,17 +145,22 @@ def log_score(fit, counts, seen):
     return (total[cells] - np.log(n)).sum() / true[cells].sum()
 
 
-def places_of_sums(fit, data, counts, seen, rng):
-    """Places of the true sums of rows, of columns, and of all, among those of drawn tables: uniform if all is right."""
-    axes = [tuple(b for b in range(counts.ndim) if b != a) for a in (0, 1)] + [None]
-    true, drawn = [np.where(seen, counts, 0).sum(axis=a) for a in axes], [[], [], []]
+def missed_sums(fit, data, counts, seen):
+    """Shares of the true sums by row, and by column, that are below and above the printed intervals."""
+    true = np.where(seen, counts, 0)
+    for axis, name in enumerate(list(fit._reader.axes)[:2]):
+        sums = true.sum(axis=tuple(other for other in range(counts.ndim) if other != axis))
+        table = fit.counts_table(data, by=name, interval=INTERVAL)
+        yield from ((sums < table.lower).mean(), (sums > table.upper).mean())
+
+
+def place_of_total(fit, data, counts, seen, rng):
+    """The place of the true sum of all counts among those of drawn tables: uniform if all is right."""
+    drawn, total = [], counts[seen].sum()
     for _ in range(TABLES // AT_ONCE):
-        for table in fit.predict_counts(AT_ONCE, rng, data).to_numpy():
-            for each, a in zip(drawn, axes, strict=True):
-                each.append(np.where(seen, table, 0).sum(axis=a))
-    for values, own in zip(drawn, true, strict=True):
-        below, same = (np.array(values) < own).sum(axis=0), (np.array(values) == own).sum(axis=0)
-        yield (below + rng.random(own.shape) * (same + 1)) / (TABLES + 1)
+        drawn += [table[seen].sum() for table in fit.predict_counts(AT_ONCE, rng, data).to_numpy()]
+    below, same = (np.array(drawn) < total).sum(), (np.array(drawn) == total).sum()
+    return (below + rng.random() * (same + 1)) / (TABLES + 1)
 
 
 def reason_of(found):
@@ -189,20 +194,19 @@ def measure(made, model, size, level, draw, options):
 
 def figures(fit, seconds, data, reports, counts, seen, rng):
     """Everything after the key."""
-    found, tail = fit.diagnostics(), (1.0 - INTERVAL) / 2.0
+    found = fit.diagnostics()
     print(f"{found.verdict}\n{found.table.round(3)}", flush=True)
     steady = found.table["r_hat_nested"].drop("log-likelihood")
     cells, chosen = np.flatnonzero(seen), np.zeros(counts.shape, dtype=bool)
     chosen.ravel()[rng.choice(cells, min(CELLS, cells.size), replace=False)] = True
     pit = randomised_pit(counts, fit, rng, data, chosen)
     held = covered(pit, INTERVAL), covered(pit[reports[chosen] > 0], INTERVAL)
-    *of_axes, total = places_of_sums(fit, data, counts, seen, rng)
-    ends = [share for places in of_axes for share in ((places < tail).mean(), (places > 1.0 - tail).mean())]
     agreement = found.table["r_hat"].max(), steady.max(), steady.idxmax()
     n_chains = fit.posterior["posterior"].sizes["chain"]
     said = str(found.state), reason_of(found)
     totals, true = fit.totals(), counts[seen].sum()
-    ends += [float(total), int(totals.lower <= true <= totals.upper)]
+    ends = [float(each) for each in missed_sums(fit, data, counts, seen)]
+    ends += [float(place_of_total(fit, data, counts, seen, rng)), int(totals.lower <= true <= totals.upper)]
     return [*said, *agreement, n_chains, seconds, log_score(fit, counts, seen), *held, *ends]
 
 
