@@ -172,8 +172,8 @@ def present(plan: Plan, output: Path) -> Study:
 def panels(study: Study) -> dict[str, np.ndarray]:
     """The matrices of the figure by their titles, the people of a community side by side."""
     found = {
-        "true counts\n(nobody but the owners sees these)": study.counts,
-        f"noisy reports, epsilon/N = {study.level}\n(all that is handed over; truncated at zero)": study.reports,
+        "true counts\n(seen by their owners alone)": study.counts,
+        f"noisy reports, epsilon/N = {study.level}\n(handed over; truncated at zero)": study.reports,
         "naive\n(reports treated as counts)": study.rates[NAIVE],
         "least squares\n(on signed reports)": study.rates[LEAST_SQUARES],
         "countveil\n(true counts unknown)": study.rates[OURS],
