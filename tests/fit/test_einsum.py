@@ -162,7 +162,7 @@ def test_what_is_told_of_a_symmetric_factor_equals_its_transpose(options):
 
 @pytest.mark.parametrize(
     "modes",
-    [["a", word] for word in ("chain", "component", "release", "iteration", "a_rate", "factor_a")]
+    [["a", word] for word in ("chain", "component", "release", "iteration", "factor_a", "factor_a_rate")]
     + [["factor_b_rate", "b"]],
 )
 def test_modes_that_the_posterior_calls_something_else(modes):

@@ -31,7 +31,7 @@ from countveil.fit.time_labels import AUTO, SHORTEST, Season, named_seasons, sea
 from countveil.inference.matching import places, unweighted
 from countveil.inference.methods import METHODS
 from countveil.models.factorization import Factorization, factorization
-from countveil.models.layout import HYPERS, PREVIOUS, RESERVED, Layout
+from countveil.models.layout import PREVIOUS, Layout, checked_modes
 from countveil.models.priors import DirichletPrior, GammaChainPrior, LevelPrior, Prior
 from countveil.models.priors.levels import PERSISTENCE, SMOOTHNESS
 from countveil.models.spec import Spec, parse_spec
@@ -204,17 +204,7 @@ class DynamicModel(FactorizationEstimator):
             others = ["item"] if n_modes == 2 else [f"mode{i}" for i in range(n_modes) if i != time]
             others.insert(time, "time")
             return others
-        names = [str(mode) for mode in self.modes]
-        if len(names) != n_modes or len(set(names)) != n_modes:
-            raise ValueError(f"modes must name each of the {n_modes} axes of the data once, got {names}")
-        own = {f"factor_{name}" for name in names}
-        reserved = {*RESERVED, *TAKEN, *own, *(f"{name}{end}" for name in (*own, ACTIVITY) for end in HYPERS)}
-        if reserved.intersection(names):
-            raise ValueError(
-                f"modes must differ from the names of the posterior's own arrays, got "
-                f"{sorted(reserved.intersection(names))}: call them otherwise"
-            )
-        return names
+        return checked_modes(self.modes, n_modes, *TAKEN)
 
     def _time(self, n_modes: int) -> int:
         """Which axis is time."""

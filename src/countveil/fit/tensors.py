@@ -13,7 +13,7 @@ from countveil.fit.base import FactorizationEstimator
 from countveil.fit.choosing import size_of
 from countveil.fit.effects import Effects
 from countveil.fit.rows import Formula, with_covariates
-from countveil.models.layout import HYPERS, RESERVED, Layout
+from countveil.models.layout import Layout, checked_modes
 from countveil.models.spec import Spec, parse_spec
 
 AXES = "abcdefghij"
@@ -65,17 +65,7 @@ class TensorModel(projection.TransformerMixin, FactorizationEstimator):
     def _modes(self, n_modes: int) -> list[str]:
         if self.modes is None:
             return [f"mode{i}" for i in range(n_modes)]
-        names = [str(mode) for mode in self.modes]
-        if len(names) != n_modes or len(set(names)) != n_modes:
-            raise ValueError(f"modes must name each of the {n_modes} axes of the data once, got {names}")
-        rates = [f"{name}{end}" for name in names for end in HYPERS]
-        reserved = {*RESERVED, "component", "term", *rates, *(f"factor_{name}" for name in names + rates)}
-        if reserved.intersection(names):
-            raise ValueError(
-                f"modes must differ from the names of the posterior's own arrays, got "
-                f"{sorted(reserved.intersection(names))}: call them otherwise"
-            )
-        return names
+        return checked_modes(self.modes, n_modes, "component", "term")
 
     def _ranks(self, spec: Spec) -> dict[str, int]:
         return {"k": size_of(self)}

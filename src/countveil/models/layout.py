@@ -17,6 +17,24 @@ PLURALS = MappingProxyType(
 )  # of dimensions, in sentences
 
 
+def checked_modes(modes: Sequence[str], n_modes: int, *taken: str) -> list[str]:
+    """A user's names of the data's axes, which have a factor ``factor_NAME`` each.
+
+    Raises:
+        ValueError: too few or too many, one twice, or one that an array or another axis of the fit has.
+    """
+    names = [str(mode) for mode in modes]
+    if len(names) != n_modes or len(set(names)) != n_modes:
+        raise ValueError(f"modes must name each of the {n_modes} axes of the data once, got {names}")
+    factors = [*(f"factor_{name}" for name in names), *taken]
+    found = {*RESERVED, *factors, *(f"{name}{end}" for name in factors for end in HYPERS)}.intersection(names)
+    if found:
+        raise ValueError(
+            f"modes must differ from the names of the posterior's own arrays, got {sorted(found)}: call them otherwise"
+        )
+    return names
+
+
 class Part(NamedTuple):
     """A kind of component that a model has, in words, and the axes along which it is listed."""
 
