@@ -95,6 +95,20 @@ def test_files_that_are_no_tables_are_refused(here):
             "--absent x --long area,sex --value n --mechanism suppression --below 100 --hides-zero",
         ),
         (
+            "kreis;a;b\nA;c;13\nB;<5;30\nC;low;22\n",
+            "--absent c --absent low --mechanism suppression --below 5 --hides-zero",
+        ),
+        (
+            "Rank,City,a\n1,A,40\n2,B,31\n3,C,9\n",
+            "--row-labels Rank,City --mechanism interval --lower 0 --upper inf",
+        ),
+        (
+            "r,s,2019,2020\nN,A,12,13\nN,B,14,15\nN,Total,26,28\nTotal,,26,28\n",
+            "--row-labels r,s --totals-in-table drop --mechanism interval --lower 0 --upper inf",
+        ),
+        ("Age,a,b\n0,5,7\n1,4,6\n2+,7,1\n", "--row-labels Age --mechanism interval --lower 0 --upper inf"),
+        ("r;a;b\nA;12;.\nB;4;•\n", "--missing . --missing '•' --mechanism interval --lower 0 --upper inf"),
+        (
             'area,"sex, coded",n\nA,M,1234\nA,F,2345\nB,M,x\nB,F,3456\n',
             "--absent x --long 'area,\"sex, coded\"' --value n --mechanism suppression --below 100 --hides-zero",
         ),
@@ -180,3 +194,49 @@ def test_a_workbook_with_a_cover_is_read_by_the_name_of_its_sheet(here):
     found = json.loads(run("look", "t.xlsx", "--sheet", "Table 1", "--json").stdout)
     assert "--sheet 'Table 1'" in found["command"]
     assert "sheet 'Table 1', 1 more not read" in run(*shlex.split(found["command"])[1:]).stdout
+
+
+def questions_of(text):
+    Path("t.csv").write_text(text)
+    return json.loads(run("look", "t.csv", "--json").stdout)["questions"]
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("r,Population,a\nA,500,13\nB,900,27\n", "Counts, rates or a population in 'Population'?"),
+        ("r,a,average\nA,50,13\nB,90,27\n", "Counts, rates or a population in 'average'?"),
+        ("r,A,B\nDeaths,50,13\nRate,90,27\n", "Counts, rates or a population in 'Rate'?"),
+        (
+            "age,a,b\n0-4,50,13\n05.Sep,90,27\n",
+            "Was '05.Sep' a group such as '0-4', which a spreadsheet made a date?",
+        ),
+        (
+            "age,a,b\n0-4,50,13\nOct-14,90,27\n",
+            "Was 'Oct-14' a group such as '0-4', which a spreadsheet made a date?",
+        ),
+        ("g,s,value\nA,x,5\nA,y,6\nB,x,9\n", "1 cell without a row: zeros (--background 0), never reported"),
+        ("r,a,b\nNorth,,\nA,5,13\nB,12,27\n", "No cells in row 'North': headings or notes?"),
+        ("r,a,b,Notes\nA,5,13,\nB,12,27,\n", "No cells in column 'Notes': headings or notes?"),
+    ],
+)
+def test_what_may_be_no_count_is_asked_for(here, text, question):
+    assert any(asked.startswith(question) for asked in questions_of(text))
+    usual = questions_of("r,a,b\n0-4,5,13\n5-9,12,27\n")
+    assert usual == ["No sign of rounding or hiding: are these the counts themselves?"]
+
+
+def test_numbers_that_are_not_whole_do_not_bound_hidden_counts(here):
+    assert "'*' in 17% of the cells, and no number from 0 to 11: counts of 0 to 9 hidden?" in questions_of(
+        "r,a,b\nA,12,0.13\nB,14,0.5\nC,14,*\n"
+    )
+
+
+def test_texts_that_may_be_numbers_do_not_make_zeros_hidden(here):
+    assert not any(
+        "small counts written as 0?" in asked for asked in questions_of("r,a,b\nA,(1-4),12\nB,14,0\n")
+    )
+
+
+def test_digits_that_are_no_decimals(here):
+    assert "What is '123¹'" in questions_of("r,2019,2020\nA,123¹,130\nB,45,50\n")[0]

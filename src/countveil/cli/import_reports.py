@@ -178,7 +178,7 @@ def import_table(
     from countveil.cli.mechanism_options import MechanismTable
     from countveil.data.importing import import_long, import_reports
     from countveil.data.tables.cells import HIDDEN, by_cell, by_row, mechanism_of_intervals, shows_counts
-    from countveil.data.tables.published import read_long, read_protected
+    from countveil.data.tables.published import check_empty, read_long, read_protected
 
     words, form = stands_for.read(), file.read()
     source = table.name if source is None else source
@@ -234,6 +234,7 @@ def import_table(
                 stated=form,
                 **matrix._asdict(),
             )
+        check_empty(table, found, words)
         n_cells = 0 if found.cells is None else found.cells.code.size
         stated = of_intervals(found)
         exact = shows_counts([stated] if by is None else [each for _, each in by.rows])

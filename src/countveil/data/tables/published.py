@@ -17,7 +17,14 @@ import pandas as pd
 from countveil.common.extras import install
 from countveil.common.names import names_in
 from countveil.data.io import UNREADABLE, check_npy, read_counts
-from countveil.data.tables.axes import MOST_COLUMNS, are_intervals, column_filled_once, key_column, long_axes
+from countveil.data.tables.axes import (
+    MOST_COLUMNS,
+    are_intervals,
+    column_filled_once,
+    key_column,
+    long_axes,
+    share_columns,
+)
 from countveil.data.tables.cells import (
     BLANK,
     MASKED,
@@ -169,7 +176,8 @@ def read_protected(
         check_wide(path, given, places, kept)
     elif given.names is None and not places and len(kept) > 1 and key_column({"1": texts(given.columns[0])}):
         raise ValueError(
-            f"{path} must have counts in its first column, got years: add a row of names, and state --row-labels"
+            f"{path} must have counts in its first column, got years or numbers of rows: add a row of names, and "
+            "state --row-labels"
         )
     if len(places) > 1 and given.names is not None:
         parts = {names[place] or str(place + 1): texts(given.columns[place]) for place in places}
@@ -376,7 +384,7 @@ def label_places(path: Path, given: Columns, wanted: str | None, words: Sequence
 
 def are_years(cells: Sequence[str]) -> bool:
     """Whether three cells or more are years or other times, each later than the one before."""
-    whole = [cell for cell in cells if TIMES.fullmatch(cell) and cell.isdigit()]
+    whole = [cell for cell in cells if TIMES.fullmatch(cell) and cell.isdecimal()]
     return len(whole) == len(cells) > 2 and all(a < b for a, b in pairwise(cells))
 
 
@@ -419,7 +427,15 @@ def check_wide(path: Path, given: Columns, places: Sequence[int], rest: Sequence
             f"{path} looks like a table with a row for each cell, with reports in {value!r:.60}{reports}: state "
             f"{long}, or {wide} if all other columns are counts"
         )
-    key = key_column(named_texts(given, rest[:MOST_COLUMNS]))
+    shares = (
+        share_columns([(given.names or [])[place] for place in rest]) if n_columns <= MOST_COLUMNS else []
+    )
+    if shares:
+        raise ValueError(
+            f"{path} must have counts in its columns, got {', '.join(f'{name!r:.60}' for name in shares[:6])}: delete "
+            "columns of rates, shares and averages, or rename those that have counts"
+        )
+    key = key_column(named_texts(given, rest[:MOST_COLUMNS]), bool(places))
     if key is not None:
         names = [name for name in (given.names or []) if name]
         labels = [name for name in names if name == key or (given.names or []).index(name) in places]
@@ -442,6 +458,36 @@ def check_wide(path: Path, given: Columns, places: Sequence[int], rest: Sequence
         )
 
 
+def empty_lines(table: ProtectedTable) -> list[str]:
+    """The rows and columns without any cell, by their labels, in a table that has some."""
+    if table.cells is None or table.row_labels is None or table.column_labels is None:
+        return []
+    blank = np.flatnonzero([text in BLANK for text in table.cells.texts])
+    empty = np.isin(table.cells.code, blank)
+    if empty.shape[1] < 2 or empty.all():
+        return []
+    sides = (("row", table.row_labels, 1), ("column", table.column_labels, 0))
+    return [
+        f"{side} {labels[place]!r:.60}"
+        for side, labels, axis in sides
+        for place in np.flatnonzero(empty.all(axis=axis))
+    ]
+
+
+def check_empty(path: Path, table: ProtectedTable, words: Words) -> None:
+    """Refuse lines without any cell, which may be headings, unless the words state empty cells; raises ValueError."""
+    stated = {word.strip() for word in (*words.absent, *words.missing, *words.zero)}
+    lines = [] if stated & set(BLANK) else empty_lines(table)
+    if lines:
+        raise ValueError(
+            f"{path} must have cells in every row and column, got none in {', '.join(lines[:3])}: delete headings and "
+            "notes; state --absent '' if these counts are hidden, or --missing '' if they were never reported"
+        )
+
+
 def is_all_text(cells: Sequence[str]) -> bool:
-    """Whether every cell has something, and none a digit."""
-    return bool(cells) and all(cell and not any(map(str.isdigit, cell)) for cell in cells)
+    """Whether nearly all cells have something, with letters and without digits."""
+    full = [cell for cell in cells if cell]
+    return 2 * len(full) > len(cells) and all(
+        any(map(str.isalpha, c)) and not any(map(str.isdigit, c)) for c in full
+    )
