@@ -107,6 +107,18 @@ def test_files_that_are_no_tables_are_refused(here):
             "--row-labels r,s --totals-in-table drop --mechanism interval --lower 0 --upper inf",
         ),
         ("Age,a,b\n0,5,7\n1,4,6\n2+,7,1\n", "--row-labels Age --mechanism interval --lower 0 --upper inf"),
+        (
+            "Age,a,b\n0,5,7\n1,4,6\nAll ages,9,13\n",
+            "--totals-in-table drop --mechanism interval --lower 0 --upper inf",
+        ),
+        (
+            "Monat;a;b\n01.2019;5;7\n02.2019;4;1\n",
+            "--row-labels Monat --mechanism interval --lower 0 --upper inf",
+        ),
+        (
+            "stratum,arm,count\n1,1,5\n1,2,7\n2,1,4\n2,2,1\n",
+            "--long stratum,arm --value count --mechanism interval --lower 0 --upper inf",
+        ),
         ("r;a;b\nA;12;.\nB;4;•\n", "--missing . --missing '•' --mechanism interval --lower 0 --upper inf"),
         (
             'area,"sex, coded",n\nA,M,1234\nA,F,2345\nB,M,x\nB,F,3456\n',
@@ -216,6 +228,13 @@ def questions_of(text):
             "Was 'Oct-14' a group such as '0-4', which a spreadsheet made a date?",
         ),
         ("g,s,value\nA,x,5\nA,y,6\nB,x,9\n", "1 cell without a row: zeros (--background 0), never reported"),
+        ("r,a,b\nA,-,13\nB,12,27\n", "Is '-' a zero? If hidden, name it by --absent."),
+        ("r,a,b\nA,-,0\nB,12,27\n", "Is '-' a zero, though 0 is there as well? If hidden"),
+        (
+            "r,a,b\nA,.,13\nB,12,27\n",
+            "Was '.' never reported? If hidden because of the count, name it by --absent.",
+        ),
+        ("r,a,b\nM,4,13\nF,12,27\nM,5,14\n", "Several rows are called 'M'"),
         ("r,a,b\nNorth,,\nA,5,13\nB,12,27\n", "No cells in row 'North': headings or notes?"),
         ("r,a,b,Notes\nA,5,13,\nB,12,27,\n", "No cells in column 'Notes': headings or notes?"),
     ],
@@ -240,3 +259,9 @@ def test_texts_that_may_be_numbers_do_not_make_zeros_hidden(here):
 
 def test_digits_that_are_no_decimals(here):
     assert "What is '123¹'" in questions_of("r,2019,2020\nA,123¹,130\nB,45,50\n")[0]
+
+
+def test_a_word_of_hidden_counts_may_stand_among_texts_that_are_not_read(here):
+    asked = questions_of("r,a,b\nA,Suppressed,Suppressed\nB,12,171.4 (Unreliable)\nC,44,9\n")
+    assert "What is '171.4 (Unreliable)'?" in asked[0]
+    assert any("'Suppressed' in 33% of the cells" in question for question in asked)

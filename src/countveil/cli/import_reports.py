@@ -272,9 +272,15 @@ def bound_of(release: "Release") -> int:
 
 
 def warn_of(read: "Cells", words: "Words", release: "Release") -> None:
-    """Print what is odd about the cells: words that occur nowhere, and numbers that were rounded further."""
-    from countveil.data.tables.looking import lattice_of
+    """Print what is odd: labels of several rows, words that occur nowhere, and numbers that were rounded further."""
+    from countveil.data.tables.looking import lattice_of, repeated_in
 
+    repeated = repeated_in(release.row_labels or ())
+    if repeated:
+        say(
+            f"warning: several rows are called {repeated[0]!r:.60}: name columns that tell them apart by --row-labels",
+            err=True,
+        )
     unused = [word for word in (*words.absent, *words.missing, *words.zero) if word.strip() not in read.texts]
     if unused:
         say(f"warning: no cell is {', '.join(map(repr, unused))}, which the options name", err=True)

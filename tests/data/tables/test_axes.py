@@ -18,6 +18,10 @@ def columns_of(text):
         ("a,b,m x,u,3 x,v,4 y,u,5 y,u,6", ([], None, [])),
         ("place,flu,cold A,3,4 B,5,6 C,3,4", ([], None, [])),
         ("place,a,b A,1-9,10-50 B,1-9,1-9 C,10-50,7", ([], None, [])),
+        ("a,b,count 1,1,9 1,2,7 2,1,8 2,2,8", (["a", "b"], "count", [])),
+        ("a,b,count x,1,9 x,2,7 y,1,8 y,2,8", (["a", "b"], "count", [])),
+        ("a,b,count 1,1,9 1,2,7 2,1,8 2,3,8", ([], None, [])),  # counts, maybe of words
+        ("a,b,c 1,1,9 1,2,7 2,1,8 2,2,8", ([], None, [])),
         ("a,b,2019,2020 x,u,3,4 x,v,4,5 y,u,5,6", ([], None, [])),  # of years
         ("doc,age,n,state,cat,dog,hen A,1,2,0,3,0,0 B,1,0,0,2,1,1 C,0,2,3,4,4,1", ([], None, [])),  # of words
     ],
@@ -47,6 +51,11 @@ def test_axes_and_reports(text, expected):
         ("a,b 9,1 10,1 11,1 12,1", "a"),
         ("a,b 9,1 10,1 11,1", None),
         ("a,b 123¹,1 9,2", None),
+        ("a,Berichtsjahr 5,2019 6,2019", "Berichtsjahr"),
+        ("a,b 5,2019 9,2019 7,2019 8,2019", "b"),
+        ("a,b 5,2019 6,2019 7,2019", None),
+        ("a,b 5,2018-2019 6,2018-2019", "b"),
+        ("b,a 01.2019,5 02.2019,6", "b"),
     ],
 )
 def test_years_and_codes(text, expected):

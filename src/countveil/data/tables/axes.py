@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from math import prod
 
 from countveil.data.tables.cells import BLANK, NumberFormat, interval_of
 from countveil.data.tables.formats import STATUSES
@@ -24,7 +25,7 @@ BESIDE = re.compile(
     re.IGNORECASE,
 )
 """Numbers beside reports that are no reports."""
-TIME_NAMES = re.compile(r"(.*[\W_])?(year|years|jahr|année|annee|año|ano)([\W_]of[\W_].*)?", re.IGNORECASE)
+TIME_NAMES = re.compile(r"(.*[\W_])?(year|years|\w*jahr|année|annee|año|ano)([\W_]of[\W_].*)?", re.IGNORECASE)
 KEYS = re.compile(
     r"(.*[\W_])?(id|ids|geoid|fips|insee|code|codes|ags|plz|zip|postcode|index|idx)|.*[a-z](Id|ID)"
     r"|.*[\W_](nr|no|num)\.?|.*(schlüssel|nummer|leitzahl|kennziffer)",
@@ -38,6 +39,7 @@ AXES = re.compile(
 )
 RANKS = re.compile(r"no|nr|num|rank|rang|pos|position|#|n°|№", re.IGNORECASE)
 """Names of columns that number the rows."""
+YEARS = 4  # counts that all look like years, by chance
 MOST_COLUMNS = 50  # of a long table, and before which codes of records are
 MOST_MEASURES = 4  # beside numbers that name cells; a table with more has a row for each record
 
@@ -45,7 +47,8 @@ MOST_MEASURES = 4  # beside numbers that name cells; a table with more has a row
 def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, list[str]]:
     """(axes, the column of reports, further columns of reports) of a long table; ([], None, []) of others.
 
-    Axes are columns of labels, times, intervals or codes that together name each row once, as few of them as do so.
+    Axes are columns of labels, times, intervals or codes that together name each row once, as few of them as do so;
+    beside a column that has the name of reports, also columns of whole numbers if all combinations occur once.
     Rows may repeat a cell only beside a column that has the name of reports.
     """
     names = list(columns)
@@ -73,6 +76,10 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
         and name.casefold() not in NOTES
         and is_of_labels(columns[name], n, place == 0)
     ]
+    crossed = [name for name in names if name in labels or (name in numeric and is_whole(columns[name]))]
+    if values and len(crossed) > len(labels) and is_crossing(columns, crossed):
+        labels = crossed
+        measures = [name for name in measures if name not in labels]
     if value is None or not labels:
         return [], None, []
     named = cells_named(columns, labels)
@@ -94,6 +101,18 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
 def cells_named(columns: Mapping[str, list[str]], axes: Sequence[str]) -> int:
     """How many different cells some columns name."""
     return len(set(zip(*(columns[axis] for axis in axes), strict=True)))
+
+
+def is_crossing(columns: Mapping[str, list[str]], axes: Sequence[str]) -> bool:
+    """Whether every combination of the levels of two columns or more occurs once."""
+    sizes = [len(set(columns[name])) for name in axes]
+    n = len(columns[axes[0]]) if axes else 0
+    return len(axes) > 1 and min(sizes) > 1 and prod(sizes) == n == cells_named(columns, axes)
+
+
+def is_whole(cells: Sequence[str]) -> bool:
+    """Whether all cells are whole numbers."""
+    return all(map(str.isdecimal, cells))
 
 
 def is_of_numbers(column: Sequence[str], times: bool = False) -> bool:
@@ -154,17 +173,18 @@ def column_filled_once(columns: Mapping[str, list[str]], axes: Sequence[str]) ->
 def key_column(columns: Mapping[str, list[str]], labelled: bool = False) -> str | None:
     """A column of numbers that is no count.
 
-    These are years by their name; codes that all differ by their name, or with zeros before them; numbers of rows; and,
-    where rows have no other label (``labelled``), a first column of years, of consecutive numbers, or with the name of
-    an axis.
+    These are years and other times, by their name, their form or their number; codes that all differ, by their name or
+    with zeros before them; numbers of rows; and, where rows have no other label (not ``labelled``), a first column of
+    consecutive numbers, or with the name of an axis.
     """
     first = [*islice(columns.items(), MOST_COLUMNS)]
     coded = {name: is_of_padded(cells) for name, cells in first}
     for place, (name, cells) in enumerate(first):
-        whole = len(cells) > 1 and all(map(str.isdecimal, cells))
+        whole = len(cells) > 1 and is_whole(cells)
         years = whole and all(len(cell) == 4 and 1800 <= int(cell) <= 2100 for cell in cells)
         differ = len(set(cells)) == len(cells)
-        if years and (TIME_NAMES.fullmatch(name) or (not place and differ)):
+        times = len(cells) > 1 and not whole and all(map(TIMES.fullmatch, cells))
+        if times or (years and (TIME_NAMES.fullmatch(name) or len(cells) >= YEARS or (not place and differ))):
             return name
         if whole and differ and (KEYS.fullmatch(name) or (coded[name] and not all(coded.values()))):
             return name
@@ -184,7 +204,7 @@ def key_column(columns: Mapping[str, list[str]], labelled: bool = False) -> str 
 def is_of_padded(cells: Sequence[str]) -> bool:
     """Whether all cells are numbers of one length, some with zeros before them, as codes of places are."""
     padded = any(cell[:1] == "0" and len(cell) > 1 for cell in cells)
-    return padded and len(set(map(len, cells))) == 1 and all(map(str.isdecimal, cells))
+    return padded and len(set(map(len, cells))) == 1 and is_whole(cells)
 
 
 def share_columns(names: Sequence[str]) -> list[str]:

@@ -184,6 +184,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         )
     for option, listed in (("--absent", words.absent), ("--missing", words.missing), ("--zero", words.zero)):
         options += [part for word in listed for part in (option, word)]
+    masked = words.missing
     words = words._replace(missing=(*words.missing, *unread))
     if value is not None:
         options += ["--long", joined(axes), "--value", value]
@@ -203,6 +204,12 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         levels = {"rows": wide.row_labels or [], "columns": wide.column_labels or []}
         totals = totals_of_wide(wide)
         n_absent = 0
+        repeated = repeated_in(wide.row_labels or [])
+        if repeated:
+            questions.append(
+                f"Several rows are called {repeated[0]!r:.60}: add the column that tells them apart to --row-labels, "
+                "or the heading above each to its label."
+            )
         empty = empty_lines(wide)
         if empty:
             questions.append(
@@ -236,7 +243,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
             f"{shown_words(hidden)} beside counts of 1: never reported (--missing), or hidden for another reason than "
             "their size?"
         )
-        hidden = Counter()
+        hidden, masked = Counter(), ()
     stated_below = cells.bounds[cells.bounds[:, 0] <= 1, 1].max(initial=0.0) + 1.0
     asked, protection = suggested(
         counts,
@@ -247,9 +254,13 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         cells.code.size,
         bool(words.zero or unread),
     )
-    if words.zero and (counts == 0).any() and value != VALUE and "0" in texts_of(body):
+    if words.zero and value != VALUE:
+        though = ", though 0 is there as well" * ("0" in texts_of(body))
+        questions.append(f"Is {words.zero[0]!r} a zero{though}? If hidden, name it by --absent.")
+    if masked and value != VALUE:
         questions.append(
-            f"Is {words.zero[0]!r} a zero, though 0 is there as well? If hidden, name it by --absent."
+            f"Was {', '.join(map(repr, masked[:SOME]))} never reported? If hidden because of the count, name it by "
+            "--absent."
         )
     if "SIGMA" in protection:
         protection = with_sigma(protection, others, known, n_absent)
@@ -274,6 +285,11 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         others, totals, tally[INTERVAL] + tally[HIDDEN] + tally[MASKED], cells.code.size, known, lattice,
         [*options, *protection], questions,
     )  # fmt: skip
+
+
+def repeated_in(labels: Sequence[str]) -> list[str]:
+    """Labels that occur more than once."""
+    return [label for label, times in Counter(labels).items() if times > 1]
 
 
 def doubtful_levels(levels: dict[str, list[str]]) -> list[str]:
@@ -354,6 +370,7 @@ def words_of(columns: Sequence[Any], form: NumberFormat, official: bool) -> tupl
             known = zero if text in ZERO else absent if text not in unusual else missing
             kind = unread if odd else known
             kind += [] if text in kind else [text]
+    unread = [text for text in unread if text not in absent]  # a word of other columns as well
     return Words(tuple(absent), tuple(word for word in missing if word not in unread), tuple(zero)), unread
 
 

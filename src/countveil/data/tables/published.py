@@ -56,6 +56,7 @@ from countveil.data.tables.text import (
     read_text_table,
     text_of,
 )
+from countveil.data.tables.total_lines import has_name
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy._index import check_columns
 
@@ -179,6 +180,8 @@ def read_protected(
             f"{path} must have counts in its first column, got years or numbers of rows: add a row of names, and "
             "state --row-labels"
         )
+    if given.names is not None:
+        check_shares(path, [names[place] for place in kept])
     if len(places) > 1 and given.names is not None:
         parts = {names[place] or str(place + 1): texts(given.columns[place]) for place in places}
         check_filled_down(path, parts, list(parts))
@@ -375,7 +378,7 @@ def label_places(path: Path, given: Columns, wanted: str | None, words: Sequence
     cells = [cell for cell in cells if cell not in known or not cell]
     if not any(cells):
         return []
-    if names is not None and are_years(cells):
+    if names is not None and (are_years(cells) or any(map(has_name, cells))):
         return [0]
     if any(reads_as_number(cell) for cell in cells) or are_repeated_intervals(cells):
         return []
@@ -427,14 +430,6 @@ def check_wide(path: Path, given: Columns, places: Sequence[int], rest: Sequence
             f"{path} looks like a table with a row for each cell, with reports in {value!r:.60}{reports}: state "
             f"{long}, or {wide} if all other columns are counts"
         )
-    shares = (
-        share_columns([(given.names or [])[place] for place in rest]) if n_columns <= MOST_COLUMNS else []
-    )
-    if shares:
-        raise ValueError(
-            f"{path} must have counts in its columns, got {', '.join(f'{name!r:.60}' for name in shares[:6])}: delete "
-            "columns of rates, shares and averages, or rename those that have counts"
-        )
     key = key_column(named_texts(given, rest[:MOST_COLUMNS]), bool(places))
     if key is not None:
         names = [name for name in (given.names or []) if name]
@@ -482,6 +477,16 @@ def check_empty(path: Path, table: ProtectedTable, words: Words) -> None:
         raise ValueError(
             f"{path} must have cells in every row and column, got none in {', '.join(lines[:3])}: delete headings and "
             "notes; state --absent '' if these counts are hidden, or --missing '' if they were never reported"
+        )
+
+
+def check_shares(path: Path, names: Sequence[str]) -> None:
+    """Refuse columns of rates, shares and averages among those of counts; raises ValueError."""
+    shares = share_columns(names) if len(names) <= MOST_COLUMNS else []
+    if shares:
+        raise ValueError(
+            f"{path} must have counts in its columns, got {', '.join(f'{name!r:.60}' for name in shares[:6])}: delete "
+            "columns of rates, shares and averages, or rename those that have counts"
         )
 
 
