@@ -5,6 +5,7 @@ from pathlib import Path
 import openpyxl
 import pytest
 
+import countveil as cv
 from tests.commands import fails, run
 
 TABLES = Path(__file__).parents[1] / "tables"
@@ -235,6 +236,7 @@ def questions_of(text):
             "Was '.' never reported? If hidden because of the count, name it by --absent.",
         ),
         ("r,a,b\nM,4,13\nF,12,27\nM,5,14\n", "Several rows are called 'M'"),
+        ("r,a,b\nUK,9,13\n  A,4,7\n  B,5,7\n", "Is 'UK' the total of the indented rows below it?"),
         ("r,a,b\nNorth,,\nA,5,13\nB,12,27\n", "No cells in row 'North': headings or notes?"),
         ("r,a,b,Notes\nA,5,13,\nB,12,27,\n", "No cells in column 'Notes': headings or notes?"),
     ],
@@ -265,3 +267,11 @@ def test_a_word_of_hidden_counts_may_stand_among_texts_that_are_not_read(here):
     asked = questions_of("r,a,b\nA,Suppressed,Suppressed\nB,12,171.4 (Unreliable)\nC,44,9\n")
     assert "What is '171.4 (Unreliable)'?" in asked[0]
     assert any("'Suppressed' in 33% of the cells" in question for question in asked)
+
+
+def test_what_is_known_as_a_total_is_asked_for_once(here):
+    assert not any("indented" in asked for asked in questions_of("r,a,b\nUK,90,130\n  A,43,70\n  B,47,60\n"))
+    command = ("import", "t.csv", "-o", "r.npz", "--mechanism", "interval", "--lower", "0", "--upper", "inf")
+    questions_of("r,a,b\nUK,9,13\n  A,4,7\n  B,5,7\n")
+    run(*command, "--total", "UK", "--totals-in-table", "drop")
+    assert cv.Release.load("r.npz").row_labels == ("A", "B")

@@ -369,7 +369,8 @@ def test_exposures_are_in_the_stated_format(here):
         ("Age,a,b\n0,4,5\n1+,9,13\n", "--row-labels Age", ("--row-labels", "Age")),
         ("when,a,b\n01.2019,4,5\n02.2019,9,13\n", "--row-labels when", ("--row-labels", "when")),
         ("r;x;a;b\nA;2018-2019;4;5\nB;2018-2019;9;13\n", "--row-labels r,x", ("--row-labels", "r,x")),
-        ("r,a,b,c\n1,2,3,4\n2,9,13,8\n", "state --header-rows", ("--row-labels", "r", "--header-rows", "1")),
+        ("r,a,b\n1,2,3\nX,9,13\n", "state --header-rows", ("--row-labels", "r", "--header-rows", "1")),
+        ("r,a,b\n(1),2,3\nX,9,13\n", "state --header-rows", ("--row-labels", "r", "--header-rows", "1")),
         ("kind,a,b\n01067,4,5\n10115,9,13\n", "--row-labels kind", ("--row-labels", "kind")),
     ],
 )
@@ -408,3 +409,12 @@ def test_rows_with_one_label_are_warned_of(here):
     release, said = run_import("t.csv", *EXACT, "--row-labels", "r,s")
     assert "several rows" not in said
     assert release.labels[0] == ("M A", "F A", "M B")
+
+
+def test_a_first_record_of_numbers_in_order_is_one_among_numbers(here):
+    Path("t.csv").write_text("r,a,b,c\n,1,2,3\nX,9,13,8\n")
+    assert "got 1, 2, 3, which look like numbers of columns" in fails(
+        "import", "t.csv", "-o", "r.npz", *EXACT
+    )
+    Path("t.csv").write_text("a,b,c\n1,2,3\n7,9,9\n")
+    np.testing.assert_array_equal(run_import("t.csv", *EXACT)[0].reports, [[1, 2, 3], [7, 9, 9]])

@@ -204,6 +204,13 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         levels = {"rows": wide.row_labels or [], "columns": wide.column_labels or []}
         totals = totals_of_wide(wide)
         n_absent = 0
+        above = above_indented(given.columns[labels[0]]) if labels else []
+        above = [name for name in above if not any(line.startswith(f"row {name!r:.60}") for line in totals)]
+        if above:
+            questions.append(
+                f"Is {above[0]!r:.60} the total of the indented rows below it? Name such rows by --total, as in "
+                f"{shlex.join(['--total', above[0]])} --totals-in-table drop."
+            )
         repeated = repeated_in(wide.row_labels or [])
         if repeated:
             questions.append(
@@ -285,6 +292,15 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         others, totals, tally[INTERVAL] + tally[HIDDEN] + tally[MASKED], cells.code.size, known, lattice,
         [*options, *protection], questions,
     )  # fmt: skip
+
+
+def above_indented(column: Sequence[Any]) -> list[str]:
+    """Labels above a row whose label begins with more blanks."""
+    cells = [cell for cell in column if isinstance(cell, str) and cell.strip()]
+    depths = [len(cell) - len(cell.lstrip()) for cell in cells]
+    return [
+        cell.strip() for cell, depth, below in zip(cells, depths, depths[1:], strict=False) if depth < below
+    ]
 
 
 def repeated_in(labels: Sequence[str]) -> list[str]:

@@ -291,6 +291,8 @@ def read_columns(path: Path, stated: Format, header: bool) -> Columns:
             names = [str(name).strip() for name in frame.columns]
             return Columns(names if header else None, [frame.iloc[:, c] for c in range(frame.shape[1])], None)
         names_, rows, layout = read_text_table(path, stated, header)
+        if names_ is not None and stated.header_rows is None:
+            check_numbers_of_columns(path, rows)
         if path.suffix.lower() == ".xlsx":
             check_calculated(path)
     except ImportError as error:
@@ -303,6 +305,18 @@ def read_columns(path: Path, stated: Format, header: bool) -> Columns:
         reason = " ".join(str(error).split())[:300]
         raise ValueError(f"{path} must hold a table, got {type(error).__name__}: {reason}") from error
     return Columns(names_, [list(column) for column in zip(*rows, strict=True)], layout)
+
+
+def check_numbers_of_columns(path: Path, rows: Sequence[Sequence[Any]]) -> None:
+    """Refuse a first record that numbers the columns, above records with labels; raises ValueError."""
+    cells = [text_of(cell).strip("()[]") for cell in rows[0]]
+    numbers = cells if cells[0] else cells[1:]
+    labelled = any(text_of(row[0]) and not reads_as_number(text_of(row[0])) for row in rows[1:])
+    if labelled and len(numbers) > 2 and numbers == [str(number) for number in range(1, len(numbers) + 1)]:
+        raise ValueError(
+            f"{path} must have records below the names of columns, got {', '.join(numbers[:4])}, which look like "
+            "numbers of columns: delete that row, or state --header-rows if it is a record"
+        )
 
 
 def check_calculated(path: Path) -> None:

@@ -125,8 +125,6 @@ def read_text_table(path: Path, stated: Format = NOTHING_STATED, header: bool = 
     body = [row for row in table[n_headers:] if len(names) == 1 or any(map(filled, row))]
     if not body:
         raise ValueError(f"{path} must have a header row and at least one row of reports, got empty rows")
-    if stated.header_rows is None:
-        check_numbers_of_columns(path, body[0])
     unused = {
         place
         for place, name in enumerate(names)
@@ -412,17 +410,6 @@ def check_headers(path: Path, rows: Sequence[Any], headers: Sequence[Sequence[An
         raise ValueError(
             f"{path} must begin with names of columns, got {shown}: state --header-rows 0 if "
             "the first row is a record, or --header-rows 1 if these are names"
-        )
-
-
-def check_numbers_of_columns(path: Path, row: Sequence[Any]) -> None:
-    """Refuse a first record that numbers the columns; raises ValueError."""
-    cells = [text_of(cell).strip("()[]") for cell in row]
-    numbers = cells if cells[0] else cells[1:]
-    if len(numbers) > 2 and numbers == [str(number) for number in range(1, len(numbers) + 1)]:
-        raise ValueError(
-            f"{path} must have records below the names of columns, got {', '.join(numbers[:4])}, which look like "
-            "numbers of columns: delete that row, or state --header-rows if it is a record"
         )
 
 
