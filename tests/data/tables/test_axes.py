@@ -44,6 +44,8 @@ def test_axes_and_reports(text, expected):
         ("Area-Nr.,a 4,4 9,9", "Area-Nr."),
         ("a,Rank 4,2 4,1 9,3", "Rank"),
         ("a,Rank 4,2 4,1 9,4", None),
+        ("a,Rank 4,2 4,1 9,3 17,", "Rank"),
+        ("a,Rank 4, 4, 9,3 17,", None),
         ("region,a 3,4 1,9", "region"),
         ("a,region 4,3 9,1", None),
         ("region,a 3,4 3,9", None),

@@ -145,7 +145,7 @@ def test_small_counts_are_no_sums_of_neighbours():
 
 
 @pytest.mark.parametrize(
-    "name", ["North total", "Wales: Total", "Bezirk A zusammen", "Leeds | North subtotal"]
+    "name", ["North total", "Wales: Total", "Bezirk A zusammen", "Leeds | North subtotal", "Sub-total"]
 )
 def test_subtotals_are_known_by_the_end_of_their_name(name):
     table = np.array([[12, np.nan], [14, 15], [26, 18], [300, 200], [250, 190]])
@@ -158,6 +158,10 @@ def test_subtotals_are_known_by_the_end_of_their_name(name):
 HIDDEN = np.array(
     [[120, np.nan, 151], [140, 15, 155], [260, 46, 306], [np.nan, 170, 182], [180, 190, 370], [192, 360, 552]]
 )
+
+
+def test_all_others_are_no_total():
+    assert total_lines(np.array([[12, 13], [7, 9], [6, 8]]), ["All other causes", "a", "b"]) == []
 
 
 def test_counts_that_are_hidden_for_others_may_be_larger_than_those_shown():

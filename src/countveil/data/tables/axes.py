@@ -177,7 +177,7 @@ def key_column(columns: Mapping[str, list[str]], labelled: bool = False) -> str 
     with zeros before them; numbers of rows; and, where rows have no other label (not ``labelled``), a first column of
     consecutive numbers, or with the name of an axis.
     """
-    first = [*islice(columns.items(), MOST_COLUMNS)]
+    first = [(name, with_cells(cells)) for name, cells in islice(columns.items(), MOST_COLUMNS)]
     coded = {name: is_of_padded(cells) for name, cells in first}
     for place, (name, cells) in enumerate(first):
         whole = len(cells) > 1 and is_whole(cells)
@@ -199,6 +199,12 @@ def key_column(columns: Mapping[str, list[str]], labelled: bool = False) -> str 
         if levels and AXES.fullmatch(name):
             return name
     return None
+
+
+def with_cells(column: Sequence[str]) -> Sequence[str]:
+    """A column without empty cells, as rows of totals may have, unless most are empty."""
+    full = [cell for cell in column if cell]
+    return full if 2 * len(full) > len(column) else column
 
 
 def is_of_padded(cells: Sequence[str]) -> bool:

@@ -76,7 +76,7 @@ def lattice_of(values: Any, base: int = 1) -> Lattice | None:
 ABSENT = frozenset(
     (
         *("suppressed", "suppress", "redacted", "[redacted]", "hidden", "confidential", "secret", "geheim"),
-        *("low", "[low]", "x", "*", "**", "c", "[c]", "(c)", "s", "(s)", "#", "†"),
+        *("low", "[low]", "x", "*", "**", "***", "c", "[c]", "(c)", "s", "(s)", "#", "†"),
     )
 )
 """What usually stands for a count that was hidden because of what it is, in lower case."""
@@ -282,7 +282,8 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
     questions += asked
     if totals:
         questions.append(
-            "Are these totals? --totals-in-table use keeps them as known totals, drop leaves them out."
+            "Are these totals? --totals-in-table use keeps them as known totals, drop leaves them out, none reads them "
+            "as counts."
         )
         options += ["--totals-in-table", "drop"]
     layout = "typed columns" if given.layout is None else given.layout.describe()

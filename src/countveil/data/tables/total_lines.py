@@ -54,8 +54,10 @@ NAMES = frozenset(
     )
 )
 """What agencies call totals, in lower case."""
-BEGINNINGS = re.compile(r"(total|all|gesamt|insgesamt)[ ,:(_-]", re.IGNORECASE)
-ENDINGS = re.compile(r".*[\w)][ ,:_-]+(sub-?)?(totals?|gesamt|insgesamt|zusammen|summe)", re.IGNORECASE)
+BEGINNINGS = re.compile(r"(total|all(?! other)|gesamt|insgesamt)[ ,:(_-]", re.IGNORECASE)
+ENDINGS = re.compile(
+    r"(.*[\W_])?sub[ -]?totals?|.*[\w)][ ,:_-]+(totals?|gesamt|insgesamt|zusammen|summe)", re.IGNORECASE
+)
 """Names of totals in several words; those that begin with "all" may be others."""
 SURE = log(1000.0)  # of the evidence that sums are no coincidence
 LIKELY = log(50.0)  # of one sum, which others confirm
