@@ -150,12 +150,12 @@ def test_missing_rows_of_a_long_table_have_to_be_explained(here):
 
 def test_a_column_of_numeric_ids_is_not_imported_without_a_word(here):
     rows = [f"{1000 + 7 * i},{4 + i % 3},{7 * (i % 4)}" for i in range(12)]
-    (here / "ids.csv").write_text("\n".join(["county,a,b", *rows]))
+    (here / "ids.csv").write_text("\n".join(["kanton,a,b", *rows]))
     made = ("import", "ids.csv", "--mechanism", "top-coding", "--above", "100000", *SOURCE)
     said = " ".join(run(*made, "-o", "r.npz").stderr.split())
     assert "warning: the first column increases from row to row, as an index does" in said
     assert "name its column with --row-labels" in said
-    assert "warning" not in run(*made, "-o", "s.npz", "--row-labels", "county").stderr
+    assert "warning" not in run(*made, "-o", "s.npz", "--row-labels", "kanton").stderr
     assert cv.Release.load("s.npz").row_labels[1] == "1007"
     (here / "ids.csv").write_text("\n".join(["Unnamed: 0,a,b", *rows]))
     assert "index among them" in " ".join(fails(*made, "-o", "t.npz").split())

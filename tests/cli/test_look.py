@@ -5,6 +5,7 @@ from pathlib import Path
 import openpyxl
 import pytest
 
+import countveil as cv
 from tests.commands import fails, run
 
 TABLES = Path(__file__).parents[1] / "tables"
@@ -95,6 +96,32 @@ def test_files_that_are_no_tables_are_refused(here):
             "--absent x --long area,sex --value n --mechanism suppression --below 100 --hides-zero",
         ),
         (
+            "kreis;a;b\nA;c;13\nB;<5;30\nC;low;22\n",
+            "--absent c --absent low --mechanism suppression --below 5 --hides-zero",
+        ),
+        (
+            "Rank,City,a\n1,A,40\n2,B,31\n3,C,9\n",
+            "--row-labels Rank,City --mechanism interval --lower 0 --upper inf",
+        ),
+        (
+            "r,s,2019,2020\nN,A,12,13\nN,B,14,15\nN,Total,26,28\nTotal,,26,28\n",
+            "--row-labels r,s --totals-in-table drop --mechanism interval --lower 0 --upper inf",
+        ),
+        ("Age,a,b\n0,5,7\n1,4,6\n2+,7,1\n", "--row-labels Age --mechanism interval --lower 0 --upper inf"),
+        (
+            "Age,a,b\n0,5,7\n1,4,6\nAll ages,9,13\n",
+            "--totals-in-table drop --mechanism interval --lower 0 --upper inf",
+        ),
+        (
+            "Monat;a;b\n01.2019;5;7\n02.2019;4;1\n",
+            "--row-labels Monat --mechanism interval --lower 0 --upper inf",
+        ),
+        (
+            "stratum,arm,count\n1,1,5\n1,2,7\n2,1,4\n2,2,1\n",
+            "--long stratum,arm --value count --mechanism interval --lower 0 --upper inf",
+        ),
+        ("r;a;b\nA;12;.\nB;4;•\n", "--missing . --missing '•' --mechanism interval --lower 0 --upper inf"),
+        (
             'area,"sex, coded",n\nA,M,1234\nA,F,2345\nB,M,x\nB,F,3456\n',
             "--absent x --long 'area,\"sex, coded\"' --value n --mechanism suppression --below 100 --hides-zero",
         ),
@@ -180,3 +207,71 @@ def test_a_workbook_with_a_cover_is_read_by_the_name_of_its_sheet(here):
     found = json.loads(run("look", "t.xlsx", "--sheet", "Table 1", "--json").stdout)
     assert "--sheet 'Table 1'" in found["command"]
     assert "sheet 'Table 1', 1 more not read" in run(*shlex.split(found["command"])[1:]).stdout
+
+
+def questions_of(text):
+    Path("t.csv").write_text(text)
+    return json.loads(run("look", "t.csv", "--json").stdout)["questions"]
+
+
+@pytest.mark.parametrize(
+    ("text", "question"),
+    [
+        ("r,Population,a\nA,500,13\nB,900,27\n", "Counts, rates or a population in 'Population'?"),
+        ("r,a,average\nA,50,13\nB,90,27\n", "Counts, rates or a population in 'average'?"),
+        ("r,A,B\nDeaths,50,13\nRate,90,27\n", "Counts, rates or a population in 'Rate'?"),
+        (
+            "age,a,b\n0-4,50,13\n05.Sep,90,27\n",
+            "Was '05.Sep' a group such as '0-4', which a spreadsheet made a date?",
+        ),
+        (
+            "age,a,b\n0-4,50,13\nOct-14,90,27\n",
+            "Was 'Oct-14' a group such as '0-4', which a spreadsheet made a date?",
+        ),
+        ("g,s,value\nA,x,5\nA,y,6\nB,x,9\n", "1 cell without a row: zeros (--background 0), never reported"),
+        ("r,a,b\nA,-,13\nB,12,27\n", "Is '-' a zero? If hidden, name it by --absent."),
+        ("r,a,b\nA,-,0\nB,12,27\n", "Is '-' a zero, though 0 is there as well? If hidden"),
+        (
+            "r,a,b\nA,.,13\nB,12,27\n",
+            "Was '.' never reported? If hidden because of the count, name it by --absent.",
+        ),
+        ("r,a,b\nM,4,13\nF,12,27\nM,5,14\n", "Several rows are called 'M'"),
+        ("r,a,b\nUK,9,13\n  A,4,7\n  B,5,7\n", "Is 'UK' the total of the indented rows below it?"),
+        ("r,a,b\nNorth,,\nA,5,13\nB,12,27\n", "No cells in row 'North': headings or notes?"),
+        ("r,a,b,Notes\nA,5,13,\nB,12,27,\n", "No cells in column 'Notes': headings or notes?"),
+    ],
+)
+def test_what_may_be_no_count_is_asked_for(here, text, question):
+    assert any(asked.startswith(question) for asked in questions_of(text))
+    usual = questions_of("r,a,b\n0-4,5,13\n5-9,12,27\n")
+    assert usual == ["No sign of rounding or hiding: are these the counts themselves?"]
+
+
+def test_numbers_that_are_not_whole_do_not_bound_hidden_counts(here):
+    assert "'*' in 17% of the cells, and no number from 0 to 11: counts of 0 to 9 hidden?" in questions_of(
+        "r,a,b\nA,12,0.13\nB,14,0.5\nC,14,*\n"
+    )
+
+
+def test_texts_that_may_be_numbers_do_not_make_zeros_hidden(here):
+    assert not any(
+        "small counts written as 0?" in asked for asked in questions_of("r,a,b\nA,(1-4),12\nB,14,0\n")
+    )
+
+
+def test_digits_that_are_no_decimals(here):
+    assert "What is '123¹'" in questions_of("r,2019,2020\nA,123¹,130\nB,45,50\n")[0]
+
+
+def test_a_word_of_hidden_counts_may_stand_among_texts_that_are_not_read(here):
+    asked = questions_of("r,a,b\nA,Suppressed,Suppressed\nB,12,171.4 (Unreliable)\nC,44,9\n")
+    assert "What is '171.4 (Unreliable)'?" in asked[0]
+    assert any("'Suppressed' in 33% of the cells" in question for question in asked)
+
+
+def test_what_is_known_as_a_total_is_asked_for_once(here):
+    assert not any("indented" in asked for asked in questions_of("r,a,b\nUK,90,130\n  A,43,70\n  B,47,60\n"))
+    command = ("import", "t.csv", "-o", "r.npz", "--mechanism", "interval", "--lower", "0", "--upper", "inf")
+    questions_of("r,a,b\nUK,9,13\n  A,4,7\n  B,5,7\n")
+    run(*command, "--total", "UK", "--totals-in-table", "drop")
+    assert cv.Release.load("r.npz").row_labels == ("A", "B")

@@ -357,3 +357,64 @@ def test_exposures_are_in_the_stated_format(here):
     (here / "e.csv").write_text("area;x;y\nA;10.000;20.000\nB;30.000;40.000\n")
     release, _ = run_import(here / "w.csv", "--thousands", ".", "--exposure", "e.csv", *interval)
     assert list(release.extras.exposure.values) == [10_000, 20_000, 30_000, 40_000]
+
+
+@pytest.mark.parametrize(
+    ("text", "said", "options"),
+    [
+        ("r,a,b\nNorth,,\nA,5,13\nB,,27\n", "got none in row 'North'", ("--absent", "")),
+        ("r,a,b\nNorth,,\nA,5,13\nB,,27\n", "got none in row 'North'", ("--missing", "")),
+        ("r,a,Notes\nA,5,\nB,12,\n", "got none in column 'Notes'", ("--missing", "")),
+        ("region,a,b\n3,4,5\n1,9,13\n", "--row-labels region", ("--row-labels", "region")),
+        ("Age,a,b\n0,4,5\n1+,9,13\n", "--row-labels Age", ("--row-labels", "Age")),
+        ("when,a,b\n01.2019,4,5\n02.2019,9,13\n", "--row-labels when", ("--row-labels", "when")),
+        ("r;x;a;b\nA;2018-2019;4;5\nB;2018-2019;9;13\n", "--row-labels r,x", ("--row-labels", "r,x")),
+        ("r,a,b\n1,2,3\nX,9,13\n", "state --header-rows", ("--row-labels", "r", "--header-rows", "1")),
+        ("r,a,b\n(1),2,3\nX,9,13\n", "state --header-rows", ("--row-labels", "r", "--header-rows", "1")),
+        ("kind,a,b\n01067,4,5\n10115,9,13\n", "--row-labels kind", ("--row-labels", "kind")),
+    ],
+)
+def test_headings_and_labels_are_no_counts(here, text, said, options):
+    Path("t.csv").write_text(text)
+    table = ("t.csv", "-o", "r.npz", "--mechanism", "suppression", "--below", "2", "--hides-zero")
+    assert said in fails("import", *table)
+    release = cv.Release.load(run("import", *table, *options) and "r.npz")
+    assert release.labels[0] is not None
+    assert release.shape[0] == text.count("\n") - 1
+    hidden, masked = np.isnan(np.where(release.extras.mask, 0, release.reports)), release.extras.mask
+    n = text.count(",\n") + text.count(",,")
+    assert (hidden.sum(), 0 if masked is None else masked.sum()) == (
+        (0, n) if "--missing" in options else (n, 0)
+    )
+
+
+def test_rates_beside_counts_are_refused(here):
+    Path("t.csv").write_text("r,a,% a,b,Rate per 1000\nA,5,13,7,1\nB,12,27,5,4\n")
+    said = fails("import", "t.csv", "-o", "r.npz", *EXACT)
+    assert "got '% a', 'Rate per 1000': delete columns of rates, shares and averages" in said
+    assert "got '% a', 'Rate per 1000'" in fails(
+        "import", "t.csv", "-o", "r.npz", *EXACT, "--row-labels", "r"
+    )
+    Path("t.csv").write_text("r,a,b\nA,5,7\nB,12,5\n")
+    release, _ = run_import("t.csv", *EXACT)
+    np.testing.assert_array_equal(release.reports, [[5, 7], [12, 5]])
+
+
+def test_rows_with_one_label_are_warned_of(here):
+    Path("t.csv").write_text("r,s,a\nM,A,5\nF,A,12\nM,B,6\n")
+    assert (
+        "several rows are called 'M'"
+        in run_import("t.csv", *EXACT, "--row-labels", "r", "--missing", "A", "--missing", "B")[1]
+    )
+    release, said = run_import("t.csv", *EXACT, "--row-labels", "r,s")
+    assert "several rows" not in said
+    assert release.labels[0] == ("M A", "F A", "M B")
+
+
+def test_a_first_record_of_numbers_in_order_is_one_among_numbers(here):
+    Path("t.csv").write_text("r,a,b,c\n,1,2,3\nX,9,13,8\n")
+    assert "got 1, 2, 3, which look like numbers of columns" in fails(
+        "import", "t.csv", "-o", "r.npz", *EXACT
+    )
+    Path("t.csv").write_text("a,b,c\n1,2,3\n7,9,9\n")
+    np.testing.assert_array_equal(run_import("t.csv", *EXACT)[0].reports, [[1, 2, 3], [7, 9, 9]])

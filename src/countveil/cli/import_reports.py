@@ -178,7 +178,7 @@ def import_table(
     from countveil.cli.mechanism_options import MechanismTable
     from countveil.data.importing import import_long, import_reports
     from countveil.data.tables.cells import HIDDEN, by_cell, by_row, mechanism_of_intervals, shows_counts
-    from countveil.data.tables.published import read_long, read_protected
+    from countveil.data.tables.published import check_empty, read_long, read_protected
 
     words, form = stands_for.read(), file.read()
     source = table.name if source is None else source
@@ -234,6 +234,7 @@ def import_table(
                 stated=form,
                 **matrix._asdict(),
             )
+        check_empty(table, found, words)
         n_cells = 0 if found.cells is None else found.cells.code.size
         stated = of_intervals(found)
         exact = shows_counts([stated] if by is None else [each for _, each in by.rows])
@@ -271,9 +272,15 @@ def bound_of(release: "Release") -> int:
 
 
 def warn_of(read: "Cells", words: "Words", release: "Release") -> None:
-    """Print what is odd about the cells: words that occur nowhere, and numbers that were rounded further."""
-    from countveil.data.tables.looking import lattice_of
+    """Print what is odd: labels of several rows, words that occur nowhere, and numbers that were rounded further."""
+    from countveil.data.tables.looking import lattice_of, repeated_in
 
+    repeated = repeated_in(release.row_labels or ())
+    if repeated:
+        say(
+            f"warning: several rows are called {repeated[0]!r:.60}: name columns that tell them apart by --row-labels",
+            err=True,
+        )
     unused = [word for word in (*words.absent, *words.missing, *words.zero) if word.strip() not in read.texts]
     if unused:
         say(f"warning: no cell is {', '.join(map(repr, unused))}, which the options name", err=True)

@@ -1,6 +1,6 @@
 import pytest
 
-from countveil.data.tables.axes import column_filled_once, key_column, long_axes
+from countveil.data.tables.axes import column_filled_once, key_column, long_axes, share_columns
 
 
 def columns_of(text):
@@ -18,6 +18,11 @@ def columns_of(text):
         ("a,b,m x,u,3 x,v,4 y,u,5 y,u,6", ([], None, [])),
         ("place,flu,cold A,3,4 B,5,6 C,3,4", ([], None, [])),
         ("place,a,b A,1-9,10-50 B,1-9,1-9 C,10-50,7", ([], None, [])),
+        ("a,b,count 1,1,9 1,2,7 2,1,8 2,2,8", (["a", "b"], "count", [])),
+        ("a,b,count x,1,9 x,2,7 y,1,8 y,2,8", (["a", "b"], "count", [])),
+        ("a,b,count 1,1,9 1,2,7 2,1,8 2,3,8", ([], None, [])),  # counts, maybe of words
+        ("a,b,c 1,1,9 1,2,7 2,1,8 2,2,8", ([], None, [])),
+        ("a,b,2019,2020 x,u,3,4 x,v,4,5 y,u,5,6", ([], None, [])),  # of years
         ("doc,age,n,state,cat,dog,hen A,1,2,0,3,0,0 B,1,0,0,2,1,1 C,0,2,3,4,4,1", ([], None, [])),  # of words
     ],
 )
@@ -34,6 +39,25 @@ def test_axes_and_reports(text, expected):
         ("place,code,a x,3,3 y,3,4", None),
         ("a,b 2001,2 1999,3", "a"),
         ("b,a 2,2001 3,1999", None),
+        ("a,kind 4,01067 4,10115", "kind"),
+        ("kind,a 01067,01067 10115,10115", None),  # every number is as wide
+        ("Area-Nr.,a 4,4 9,9", "Area-Nr."),
+        ("a,Rank 4,2 4,1 9,3", "Rank"),
+        ("a,Rank 4,2 4,1 9,4", None),
+        ("a,Rank 4,2 4,1 9,3 17,", "Rank"),
+        ("a,Rank 4, 4, 9,3 17,", None),
+        ("region,a 3,4 1,9", "region"),
+        ("a,region 4,3 9,1", None),
+        ("region,a 3,4 3,9", None),
+        ("Age,a 0,4 1-4,9 5+,9", "Age"),
+        ("a,b 9,1 10,1 11,1 12,1", "a"),
+        ("a,b 9,1 10,1 11,1", None),
+        ("a,b 123¹,1 9,2", None),
+        ("a,Berichtsjahr 5,2019 6,2019", "Berichtsjahr"),
+        ("a,b 5,2019 9,2019 7,2019 8,2019", "b"),
+        ("a,b 5,2019 6,2019 7,2019", None),
+        ("a,b 5,2018-2019 6,2018-2019", "b"),
+        ("b,a 01.2019,5 02.2019,6", "b"),
     ],
 )
 def test_years_and_codes(text, expected):
@@ -45,3 +69,25 @@ def test_labels_of_groups_and_labels_of_totals():
     assert column_filled_once(columns_of("a,b x,u ,v y,u ,v"), axes) == "a"
     assert column_filled_once(columns_of("a,b x,u x,v y,u y,v ,u ,v"), axes) is None
     assert column_filled_once(columns_of("b,a u,x v,x ,x u,y v,y ,y"), axes) is None
+
+
+def test_a_first_column_beside_labels_may_have_any_name():
+    columns = columns_of("region,a 3,4 1,9")
+    assert key_column(columns, labelled=True) is None
+
+
+def test_names_of_rates_and_shares():
+    names = [
+        "Yes %",
+        "Rate per 100,000",
+        "death_rate",
+        "Market share",
+        "Margin of error",
+        "lower 95% CI",
+        "%",
+    ]
+    assert share_columns(names) == names
+    assert (
+        share_columns(["rate", "share", "Lower Saxony", "corporate tax", "meaning of life", "per person"])
+        == []
+    )

@@ -26,7 +26,7 @@ def test_separators_are_found_whatever_a_file_is_called(tmp_path, separator, end
         assert (found.names, found.rows, found.layout.separator) == (NAMES, ROWS, separator)
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "cp1252"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252"])
 def test_encodings_are_found(tmp_path, encoding):
     path = tmp_path / "t.csv"
     rows = [[cell.replace("Łódź", "Lodz") for cell in row] for row in ROWS]
@@ -116,6 +116,11 @@ def test_what_is_stated_is_not_looked_for(tmp_path):
             "a,b\n1\n2,3\n",
             "must have 2 cells in every row, got 1 in row 2: an absent report is an empty cell",
         ),
+        (
+            "a,b,c\nr1,1,2,\nr2,3,4,\n",
+            "delete the separator at the end of every other row, .* or, if these are names",
+        ),
+        ("a,b,c\nr1,1,2\nmade up\nr2,3,4\n", "got 1 in row 3: delete 'made up' if it is a title or a note"),
         ("a,b\n", "a header row and at least one row of reports"),
         ("", "must hold a table"),
         ("\x00\x01\x02\x03", "no text"),
@@ -132,6 +137,38 @@ def test_separators_at_the_end_of_every_line_make_no_column(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("a,b,\n1,2,\n3,4,\n")
     assert read_text_table(path)[:2] == (["a", "b"], [["1", "2"], ["3", "4"]])
+
+
+def test_columns_that_are_empty_for_looks_are_none(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text(",x,,y\nA,1,,2\nB,3,,4\n")
+    assert read_text_table(path)[:2] == (["", "x", "y"], [["A", "1", "2"], ["B", "3", "4"]])
+    path.write_text(",x,,y\nA,1,,2\nB,3,c,4\n")
+    assert read_text_table(path).names == ["", "x", "", "y"]
+
+
+def test_what_stands_below_a_note_is_one(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("place,x,y\nA,1,2\nB,,\nNotes,,\n[c] = confidential,,\nMade up,,\n")
+    found = read_text_table(path)
+    assert [row[0] for row in found.rows] == ["A", "B"]
+    assert found.layout.footer == ("Notes", "[c] = confidential", "Made up")
+    path.write_text("x\n12\n*\n15\n")
+    assert len(read_text_table(path).rows) == 3
+
+
+def test_hidden_sheets_are_read_when_asked_for(tmp_path):
+    import openpyxl
+
+    book = openpyxl.Workbook()
+    for title, number in (("Sheet", 1), ("new", 5)):
+        sheet = book[title] if title in book.sheetnames else book.create_sheet(title)
+        for row in (["place", "x"], ["A", number], ["B", 7]):
+            sheet.append(row)
+    book["Sheet"].sheet_state = "hidden"
+    book.save(tmp_path / "t.xlsx")
+    assert read_text_table(tmp_path / "t.xlsx").rows == [["A", 5], ["B", 7]]
+    assert read_text_table(tmp_path / "t.xlsx", Format(sheet="Sheet")).rows == [["A", 1], ["B", 7]]
 
 
 def test_a_workbook_is_read_by_its_types(tmp_path):

@@ -142,3 +142,43 @@ def test_totals_of_parts_by_their_labels_are_totals():
 def test_small_counts_are_no_sums_of_neighbours():
     counts = np.random.default_rng(1).poisson(2.0, size=(200, 5)).astype(float)
     assert total_lines(counts, None) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["North total", "Wales: Total", "Bezirk A zusammen", "Leeds | North subtotal", "Sub-total"]
+)
+def test_subtotals_are_known_by_the_end_of_their_name(name):
+    table = np.array([[12, np.nan], [14, 15], [26, 18], [300, 200], [250, 190]])
+    found = total_lines(table, ["a", "b", name, "c", "d"])
+    assert [(line.place, line.named, line.is_partial) for line in found] == [(2, True, True)]
+    assert total_lines(WITH_TOTAL, [*LABELS, name]) == [TotalLine(8, name, True)]
+    assert total_lines(COUNTS[:3], ["a", "teetotal", "totality"]) == []
+
+
+HIDDEN = np.array(
+    [[120, np.nan, 151], [140, 15, 155], [260, 46, 306], [np.nan, 170, 182], [180, 190, 370], [192, 360, 552]]
+)
+
+
+def test_all_others_are_no_total():
+    assert total_lines(np.array([[12, 13], [7, 9], [6, 8]]), ["All other causes", "a", "b"]) == []
+
+
+def test_counts_that_are_hidden_for_others_may_be_larger_than_those_shown():
+    whole = np.vstack([HIDDEN[[0, 1, 3, 4]], [452, 406, 858]])
+    assert [line.place for line in total_lines(whole, None)] == [4]  # 31 is hidden, and 15 is shown
+    whole[4, 2] += 1.0  # of a column in which none is hidden
+    assert total_lines(whole, None) == []
+
+
+def test_subtotals_of_hidden_counts_and_their_sum():
+    whole = np.vstack([HIDDEN, [452, 406, 858]])
+    found = total_lines(whole, ["a", "b", "North", "c", "d", "South", "UK"])
+    assert [str(line) for line in found] == [
+        "'North' (the sum of 2 others)",
+        "'South' (the sum of 2 others)",
+        "'UK' (the sum of the others)",
+    ]
+    whole[2, 0] -= 1.0
+    labels = {line.label for line in total_lines(whole, ["a", "b", "North", "c", "d", "South", "UK"])}
+    assert "North" not in labels

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
+from math import prod
 
 from countveil.data.tables.cells import BLANK, NumberFormat, interval_of
 from countveil.data.tables.formats import STATUSES
@@ -18,19 +19,27 @@ SIGMAS = re.compile(r"sigma|std(dev|ev)?|standard.?deviation", re.IGNORECASE)
 EXPOSURES = re.compile(
     r"population|exposure|person.?years|\bpopn?\b|einwohner|bev(ö|oe)lkerung", re.IGNORECASE
 )
-BESIDE = re.compile(r"rate|share|percent|threshold|lower|upper|\bci\b|%", re.IGNORECASE)
+BESIDE = re.compile(
+    r"%|(?<![a-z])(rates?|ratio|shares?|per ?cent(age)?|pct|per 1[0 .,']*0|threshold|average|mean|moe|margin of error"
+    r"|ci|(lower|upper)(?=[\W_]*(ci|bound|limit|conf|[0-9]|$)))(?![a-z])",
+    re.IGNORECASE,
+)
 """Numbers beside reports that are no reports."""
-TIME_NAMES = re.compile(r"(.*[\W_])?(year|years|jahr|année|annee|año|ano)([\W_]of[\W_].*)?", re.IGNORECASE)
+TIME_NAMES = re.compile(r"(.*[\W_])?(year|years|\w*jahr|année|annee|año|ano)([\W_]of[\W_].*)?", re.IGNORECASE)
 KEYS = re.compile(
-    r"(.*[\W_])?(id|ids|geoid|fips|code|codes|ags|plz|zip|index|idx|schlüssel)|.*[a-z](Id|ID)",
+    r"(.*[\W_])?(id|ids|geoid|fips|insee|code|codes|ags|plz|zip|postcode|index|idx)|.*[a-z](Id|ID)"
+    r"|.*[\W_](nr|no|num)\.?|.*(schlüssel|nummer|leitzahl|kennziffer)",
     re.IGNORECASE,
 )
 """Names of columns that tell records apart, in numbers."""
 AXES = re.compile(
-    r"(.*[\W_])?(month|monat|week|woche|day|tag|hour|quarter|age|ages|alter|sex|gender|state|county|district|region"
-    r"|area|tract|ward|zone|country|place|group)([\W_]?(group|band|code|years))?",
+    r"(.*[\W_])?(month|monat|week|woche|day|tag|date|datum|hour|stunde|quarter|age|ages|alter|sex|gender|state|county"
+    r"|district|region|area|tract|ward|zone|country|place|group|grade)([\W_]?(group|band|code|years))?",
     re.IGNORECASE,
 )
+RANKS = re.compile(r"no|nr|num|rank|rang|pos|position|#|n°|№", re.IGNORECASE)
+"""Names of columns that number the rows."""
+YEARS = 4  # counts that all look like years, by chance
 MOST_COLUMNS = 50  # of a long table, and before which codes of records are
 MOST_MEASURES = 4  # beside numbers that name cells; a table with more has a row for each record
 
@@ -38,7 +47,8 @@ MOST_MEASURES = 4  # beside numbers that name cells; a table with more has a row
 def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, list[str]]:
     """(axes, the column of reports, further columns of reports) of a long table; ([], None, []) of others.
 
-    Axes are columns of labels, times, intervals or codes that together name each row once, as few of them as do so.
+    Axes are columns of labels, times, intervals or codes that together name each row once, as few of them as do so;
+    beside a column that has the name of reports, also columns of whole numbers if all combinations occur once.
     Rows may repeat a cell only beside a column that has the name of reports.
     """
     names = list(columns)
@@ -55,6 +65,8 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
         for name in numeric
         if not any(form.search(name) for form in (EXPOSURES, SIGMAS, BESIDE)) and not KEYS.fullmatch(name)
     ]
+    if len(measures) > 1 and all(map(TIMES.fullmatch, measures)):
+        return [], None, []  # times across the columns
     like = [name for name in measures if LIKE_VALUES.fullmatch(name)]
     value = next(iter([*values, *like, *measures, *numeric]), None)
     labels = [
@@ -64,6 +76,10 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
         and name.casefold() not in NOTES
         and is_of_labels(columns[name], n, place == 0)
     ]
+    crossed = [name for name in names if name in labels or (name in numeric and is_whole(columns[name]))]
+    if values and len(crossed) > len(labels) and is_crossing(columns, crossed):
+        labels = crossed
+        measures = [name for name in measures if name not in labels]
     if value is None or not labels:
         return [], None, []
     named = cells_named(columns, labels)
@@ -87,11 +103,25 @@ def cells_named(columns: Mapping[str, list[str]], axes: Sequence[str]) -> int:
     return len(set(zip(*(columns[axis] for axis in axes), strict=True)))
 
 
+def is_crossing(columns: Mapping[str, list[str]], axes: Sequence[str]) -> bool:
+    """Whether every combination of the levels of two columns or more occurs once."""
+    sizes = [len(set(columns[name])) for name in axes]
+    n = len(columns[axes[0]]) if axes else 0
+    return len(axes) > 1 and min(sizes) > 1 and prod(sizes) == n == cells_named(columns, axes)
+
+
+def is_whole(cells: Sequence[str]) -> bool:
+    """Whether all cells are whole numbers."""
+    return all(map(str.isdecimal, cells))
+
+
 def is_of_numbers(column: Sequence[str], times: bool = False) -> bool:
     """Whether a third of what a column has are numbers, and not all are codes or, unless ``times``, years."""
     full = [cell for cell in column if cell not in BLANK]
-    numbers = sum(cell.lstrip("+-−<")[:1].isdigit() and not any(map(str.isalpha, cell[:-2])) for cell in full)
-    codes = all(cell.isdigit() and (cell[0] == "0" and len(cell) > 1) for cell in full)
+    numbers = sum(
+        cell.lstrip("+-−<")[:1].isdecimal() and not any(map(str.isalpha, cell[:-2])) for cell in full
+    )
+    codes = all(cell.isdecimal() and (cell[0] == "0" and len(cell) > 1) for cell in full)
     is_time = not times and all(TIMES.fullmatch(cell) for cell in full)
     return 3 * numbers >= len(full) > 0 and not is_time and not codes
 
@@ -103,7 +133,7 @@ def is_of_codes(name: str, column: Sequence[str], n_rows: int, beside_values: bo
         return False
     if are_intervals(full):
         return beside_values or bool(AXES.fullmatch(name))
-    whole = all(cell.isdigit() or are_intervals([cell]) for cell in full)
+    whole = all(cell.isdecimal() or are_intervals([cell]) for cell in full)
     return whole and any(form.fullmatch(name) for form in (AXES, KEYS, TIME_NAMES))
 
 
@@ -140,15 +170,50 @@ def column_filled_once(columns: Mapping[str, list[str]], axes: Sequence[str]) ->
     return None
 
 
-def key_column(columns: Mapping[str, list[str]]) -> str | None:
-    """A column of numbers that is no count: years by its name, codes that all differ, or a first one of years."""
-    for place, (name, cells) in enumerate(islice(columns.items(), MOST_COLUMNS)):
-        whole = len(cells) > 1 and all(cell.isdigit() for cell in cells)
+def key_column(columns: Mapping[str, list[str]], labelled: bool = False) -> str | None:
+    """A column of numbers that is no count.
+
+    These are years and other times, by their name, their form or their number; codes that all differ, by their name or
+    with zeros before them; numbers of rows; and, where rows have no other label (not ``labelled``), a first column of
+    consecutive numbers, or with the name of an axis.
+    """
+    first = [(name, with_cells(cells)) for name, cells in islice(columns.items(), MOST_COLUMNS)]
+    coded = {name: is_of_padded(cells) for name, cells in first}
+    for place, (name, cells) in enumerate(first):
+        whole = len(cells) > 1 and is_whole(cells)
         years = whole and all(len(cell) == 4 and 1800 <= int(cell) <= 2100 for cell in cells)
         differ = len(set(cells)) == len(cells)
-        if whole and (
-            (years and (TIME_NAMES.fullmatch(name) or (not place and differ)))
-            or (differ and KEYS.fullmatch(name))
-        ):
+        times = len(cells) > 1 and not whole and all(map(TIMES.fullmatch, cells))
+        if times or (years and (TIME_NAMES.fullmatch(name) or len(cells) >= YEARS or (not place and differ))):
+            return name
+        if whole and differ and (KEYS.fullmatch(name) or (coded[name] and not all(coded.values()))):
+            return name
+        run = whole and differ and int(max(cells, key=int)) - int(min(cells, key=int)) == len(cells) - 1
+        if run and len(cells) > 2 and RANKS.fullmatch(name):
+            return name
+        if place or labelled or not differ:
+            continue
+        if run and len(cells) > 3 and cells == sorted(cells, key=int):
+            return name
+        levels = len(cells) > 1 and all(cell.isdecimal() or are_intervals([cell]) for cell in cells)
+        if levels and AXES.fullmatch(name):
             return name
     return None
+
+
+def with_cells(column: Sequence[str]) -> Sequence[str]:
+    """A column without empty cells, as rows of totals may have, unless most are empty."""
+    full = [cell for cell in column if cell]
+    return full if 2 * len(full) > len(column) else column
+
+
+def is_of_padded(cells: Sequence[str]) -> bool:
+    """Whether all cells are numbers of one length, some with zeros before them, as codes of places are."""
+    padded = any(cell[:1] == "0" and len(cell) > 1 for cell in cells)
+    return padded and len(set(map(len, cells))) == 1 and is_whole(cells)
+
+
+def share_columns(names: Sequence[str]) -> list[str]:
+    """Columns whose names, of several words, say that they have percentages, rates or averages."""
+    several = [name for name in names if "%" in name or len(re.findall(r"[^\W_]+", name)) > 1]
+    return [name for name in several if BESIDE.search(name)]

@@ -1,6 +1,7 @@
 """What a table looks like before anything is decided about it, and the command that would import it."""
 
 import math
+import re
 import shlex
 from collections import Counter
 from collections.abc import Sequence
@@ -13,13 +14,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from countveil.common.names import joined
-from countveil.data.tables.axes import EXPOSURES, SIGMAS, key_column, long_axes
+from countveil.data.tables.axes import (
+    BESIDE,
+    EXPOSURES,
+    MOST_COLUMNS,
+    SIGMAS,
+    are_intervals,
+    key_column,
+    long_axes,
+)
 from countveil.data.tables.cells import HIDDEN, INTERVAL, MASKED, NumberFormat, Words, kind_of, number_format
 from countveil.data.tables.formats import VALUE, beside_status
 from countveil.data.tables.published import (
     LongTable,
     ProtectedTable,
     check_filled_down,
+    empty_lines,
     is_all_text,
     label_places,
     long_columns,
@@ -27,7 +37,7 @@ from countveil.data.tables.published import (
     read_long,
     read_protected,
 )
-from countveil.data.tables.text import NOTHING_STATED, TABLES, TIMES, Format, text_of
+from countveil.data.tables.text import NOTHING_STATED, TABLES, TIMES, Format, amount, text_of
 from countveil.data.tables.total_lines import total_levels, total_lines
 
 SURE = log(1e4)  # of the evidence that common steps are no coincidence
@@ -65,8 +75,8 @@ def lattice_of(values: Any, base: int = 1) -> Lattice | None:
 
 ABSENT = frozenset(
     (
-        *("suppressed", "suppress", "redacted", "[redacted]", "hidden", "confidential"),
-        *("x", "*", "**", "c", "[c]", "(c)", "s", "(s)", "#", "†"),
+        *("suppressed", "suppress", "redacted", "[redacted]", "hidden", "confidential", "secret", "geheim"),
+        *("low", "[low]", "x", "*", "**", "***", "c", "[c]", "(c)", "s", "(s)", "#", "†"),
     )
 )
 """What usually stands for a count that was hidden because of what it is, in lower case."""
@@ -78,6 +88,12 @@ SOME = 3  # names in a question
 MANY_ZEROS = 0.2
 CODES = (-1, -2, -3, -8, -9, -98, -99, -888, -998, -999, -9999)
 """Numbers below zero that usually stand for something else."""
+_MONTH = r"(jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])[a-z]*"
+MONTH_DAYS = re.compile(
+    rf"[0-9]{{1,2}}[-. ]+{_MONTH}\.?|{_MONTH}[-. ]+[0-9]{{1,2}}|[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}",
+    re.IGNORECASE,
+)
+"""What spreadsheets make of 5-9."""
 
 
 class Look(NamedTuple):
@@ -168,6 +184,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         )
     for option, listed in (("--absent", words.absent), ("--missing", words.missing), ("--zero", words.zero)):
         options += [part for word in listed for part in (option, word)]
+    masked = words.missing
     words = words._replace(missing=(*words.missing, *unread))
     if value is not None:
         options += ["--long", joined(axes), "--value", value]
@@ -179,12 +196,34 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         cells, shown = long.cells, long.frame[value].to_numpy()
         levels = {axis: list(dict.fromkeys(long.frame[axis])) for axis in axes}
         totals = totals_of_long(long, axes, value)
+        n_absent = 0 if totals else math.prod(map(len, levels.values())) - cells.code.size
     else:
         wide = read_protected(path, words=words, stated=stated, row_labels=row_labels)
         assert wide.cells is not None
         cells, shown = wide.cells, wide.cells.values.ravel()
         levels = {"rows": wide.row_labels or [], "columns": wide.column_labels or []}
         totals = totals_of_wide(wide)
+        n_absent = 0
+        above = above_indented(given.columns[labels[0]]) if labels else []
+        above = [name for name in above if not any(line.startswith(f"row {name!r:.60}") for line in totals)]
+        if above:
+            questions.append(
+                f"Is {above[0]!r:.60} the total of the indented rows below it? Name such rows by --total, as in "
+                f"{shlex.join(['--total', above[0]])} --totals-in-table drop."
+            )
+        repeated = repeated_in(wide.row_labels or [])
+        if repeated:
+            questions.append(
+                f"Several rows are called {repeated[0]!r:.60}: add the column that tells them apart to --row-labels, "
+                "or the heading above each to its label."
+            )
+        empty = empty_lines(wide)
+        if empty:
+            questions.append(
+                f"No cells in {', '.join(empty[:SOME])}: headings or notes? Delete them, or state --absent '' or "
+                "--missing '': the command below refuses them."
+            )
+    questions += doubtful_levels(levels)
     tally = cells.tally()
     known = shown[~np.isnan(shown)]
     lattice = lattice_of(known)
@@ -211,17 +250,31 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
             f"{shown_words(hidden)} beside counts of 1: never reported (--missing), or hidden for another reason than "
             "their size?"
         )
-        hidden = Counter()
+        hidden, masked = Counter(), ()
+    stated_below = cells.bounds[cells.bounds[:, 0] <= 1, 1].max(initial=0.0) + 1.0
     asked, protection = suggested(
-        counts, hidden, bool(tally[INTERVAL]), lattice, cells.code.size, bool(words.zero)
+        counts,
+        hidden,
+        int(stated_below) if 1 < stated_below < np.inf else None,
+        bool(tally[INTERVAL]),
+        lattice,
+        cells.code.size,
+        bool(words.zero or unread),
     )
-    if words.zero and (counts == 0).any() and value != VALUE and "0" in texts_of(body):
+    if words.zero and value != VALUE:
+        though = ", though 0 is there as well" * ("0" in texts_of(body))
+        questions.append(f"Is {words.zero[0]!r} a zero{though}? If hidden, name it by --absent.")
+    if masked and value != VALUE:
         questions.append(
-            f"Is {words.zero[0]!r} a zero, though 0 is there as well? If hidden, name it by --absent."
+            f"Was {', '.join(map(repr, masked[:SOME]))} never reported? If hidden because of the count, name it by "
+            "--absent."
         )
     if "SIGMA" in protection:
-        protection = with_sigma(
-            protection, others, known, math.prod(map(len, levels.values())) - cells.code.size
+        protection = with_sigma(protection, others, known, n_absent)
+    if n_absent > 0 and "thresholded" not in protection:
+        questions.append(
+            f"{amount(n_absent, 'cell')} without a row: zeros (--background 0), never reported (--background missing), "
+            "or hidden, as the command reads them?"
         )
     exposure = next((name for name in others if EXPOSURES.search(name)), None)
     if exposure is not None:
@@ -229,7 +282,8 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
     questions += asked
     if totals:
         questions.append(
-            "Are these totals? --totals-in-table use keeps them as known totals, drop leaves them out."
+            "Are these totals? --totals-in-table use keeps them as known totals, drop leaves them out, none reads them "
+            "as counts."
         )
         options += ["--totals-in-table", "drop"]
     layout = "typed columns" if given.layout is None else given.layout.describe()
@@ -239,6 +293,41 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         others, totals, tally[INTERVAL] + tally[HIDDEN] + tally[MASKED], cells.code.size, known, lattice,
         [*options, *protection], questions,
     )  # fmt: skip
+
+
+def above_indented(column: Sequence[Any]) -> list[str]:
+    """Labels above a row whose label begins with more blanks."""
+    cells = [cell for cell in column if isinstance(cell, str) and cell.strip()]
+    depths = [len(cell) - len(cell.lstrip()) for cell in cells]
+    return [
+        cell.strip() for cell, depth, below in zip(cells, depths, depths[1:], strict=False) if depth < below
+    ]
+
+
+def repeated_in(labels: Sequence[str]) -> list[str]:
+    """Labels that occur more than once."""
+    return [label for label, times in Counter(labels).items() if times > 1]
+
+
+def doubtful_levels(levels: dict[str, list[str]]) -> list[str]:
+    """Questions about labels whose numbers may be no counts, and labels that a spreadsheet changed."""
+    questions = []
+    for names in levels.values():
+        if len(names) > MOST_COLUMNS:
+            continue
+        odd = [name for name in names if BESIDE.search(name) or EXPOSURES.search(name)]
+        if odd:
+            questions.append(
+                f"Counts, rates or a population in {', '.join(map(repr, odd[:SOME]))}? Delete rates and averages; put "
+                "a population into a file for --exposure."
+            )
+        dates = [name for name in names if MONTH_DAYS.fullmatch(name)]
+        groups = [name for name in names if are_intervals([name])]
+        if dates and groups:
+            questions.append(
+                f"Was {dates[0]!r} a group such as {groups[0]!r}, which a spreadsheet made a date?"
+            )
+    return questions
 
 
 def stated_options(stated: Format) -> list[str]:
@@ -253,7 +342,7 @@ def label_columns(columns: dict[str, list[str]], names: Sequence[str], places: S
     """--row-labels of a wide table in which further columns are labels: years, codes, or text without any number."""
     labels = [name for place, name in enumerate(names) if place in places]
     rest = {name: cells for name, cells in columns.items() if name not in labels}
-    key = key_column(rest) or increasing_first(rest)
+    key = key_column(rest, bool(labels)) or increasing_first(rest)
     further = [
         name
         for name, cells in rest.items()
@@ -298,6 +387,7 @@ def words_of(columns: Sequence[Any], form: NumberFormat, official: bool) -> tupl
             known = zero if text in ZERO else absent if text not in unusual else missing
             kind = unread if odd else known
             kind += [] if text in kind else [text]
+    unread = [text for text in unread if text not in absent]  # a word of other columns as well
     return Words(tuple(absent), tuple(word for word in missing if word not in unread), tuple(zero)), unread
 
 
@@ -361,14 +451,15 @@ def shown_words(words: Counter[str]) -> str:
 def suggested(
     shown: np.ndarray,
     hidden: Counter[str],
+    stated_below: int | None,
     intervals: bool,
     lattice: Lattice | None,
     n_cells: int,
     has_zero_words: bool,
 ) -> tuple[list[str], list[str]]:
-    """(questions, options that state a mechanism) by the gaps and steps of shown numbers."""
+    """(questions, options that state a mechanism) by the gaps and steps of shown numbers, and by intervals."""
     questions: list[str] = []
-    positive = shown[shown > 0]
+    positive = shown[(shown > 0) & (shown == np.floor(shown))]
     least = int(positive.min()) if positive.size else 1
     rounding: list[str] = []
     if lattice is not None:
@@ -387,6 +478,7 @@ def suggested(
         words = shown_words(hidden)
         first = "1" if (shown == 0).any() else "0"
         below = least if least == 11 else max(each for each in BELOW if each <= max(least, 2))
+        below = below if stated_below is None else min(stated_below, max(least, 2))
         if lattice is not None:  # the smallest count that is rounded to the smallest number
             below = max(least - lattice.step // 2, 2)
         share = f"{100 * hidden.total() / n_cells:.0f}% of the cells"

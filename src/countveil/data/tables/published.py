@@ -17,7 +17,14 @@ import pandas as pd
 from countveil.common.extras import install
 from countveil.common.names import names_in
 from countveil.data.io import UNREADABLE, check_npy, read_counts
-from countveil.data.tables.axes import MOST_COLUMNS, are_intervals, column_filled_once, key_column, long_axes
+from countveil.data.tables.axes import (
+    MOST_COLUMNS,
+    are_intervals,
+    column_filled_once,
+    key_column,
+    long_axes,
+    share_columns,
+)
 from countveil.data.tables.cells import (
     BLANK,
     MASKED,
@@ -49,6 +56,7 @@ from countveil.data.tables.text import (
     read_text_table,
     text_of,
 )
+from countveil.data.tables.total_lines import has_name
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy._index import check_columns
 
@@ -169,8 +177,11 @@ def read_protected(
         check_wide(path, given, places, kept)
     elif given.names is None and not places and len(kept) > 1 and key_column({"1": texts(given.columns[0])}):
         raise ValueError(
-            f"{path} must have counts in its first column, got years: add a row of names, and state --row-labels"
+            f"{path} must have counts in its first column, got years or numbers of rows: add a row of names, and "
+            "state --row-labels"
         )
+    if given.names is not None:
+        check_shares(path, [names[place] for place in kept])
     if len(places) > 1 and given.names is not None:
         parts = {names[place] or str(place + 1): texts(given.columns[place]) for place in places}
         check_filled_down(path, parts, list(parts))
@@ -280,6 +291,8 @@ def read_columns(path: Path, stated: Format, header: bool) -> Columns:
             names = [str(name).strip() for name in frame.columns]
             return Columns(names if header else None, [frame.iloc[:, c] for c in range(frame.shape[1])], None)
         names_, rows, layout = read_text_table(path, stated, header)
+        if names_ is not None and stated.header_rows is None:
+            check_numbers_of_columns(path, rows)
         if path.suffix.lower() == ".xlsx":
             check_calculated(path)
     except ImportError as error:
@@ -292,6 +305,18 @@ def read_columns(path: Path, stated: Format, header: bool) -> Columns:
         reason = " ".join(str(error).split())[:300]
         raise ValueError(f"{path} must hold a table, got {type(error).__name__}: {reason}") from error
     return Columns(names_, [list(column) for column in zip(*rows, strict=True)], layout)
+
+
+def check_numbers_of_columns(path: Path, rows: Sequence[Sequence[Any]]) -> None:
+    """Refuse a first record that numbers the columns, above records with labels; raises ValueError."""
+    cells = [text_of(cell).strip("()[]") for cell in rows[0]]
+    numbers = cells if cells[0] else cells[1:]
+    labelled = any(text_of(row[0]) and not reads_as_number(text_of(row[0])) for row in rows[1:])
+    if labelled and len(numbers) > 2 and numbers == [str(number) for number in range(1, len(numbers) + 1)]:
+        raise ValueError(
+            f"{path} must have records below the names of columns, got {', '.join(numbers[:4])}, which look like "
+            "numbers of columns: delete that row, or state --header-rows if it is a record"
+        )
 
 
 def check_calculated(path: Path) -> None:
@@ -367,7 +392,7 @@ def label_places(path: Path, given: Columns, wanted: str | None, words: Sequence
     cells = [cell for cell in cells if cell not in known or not cell]
     if not any(cells):
         return []
-    if names is not None and are_years(cells):
+    if names is not None and (are_years(cells) or any(map(has_name, cells))):
         return [0]
     if any(reads_as_number(cell) for cell in cells) or are_repeated_intervals(cells):
         return []
@@ -376,7 +401,7 @@ def label_places(path: Path, given: Columns, wanted: str | None, words: Sequence
 
 def are_years(cells: Sequence[str]) -> bool:
     """Whether three cells or more are years or other times, each later than the one before."""
-    whole = [cell for cell in cells if TIMES.fullmatch(cell) and cell.isdigit()]
+    whole = [cell for cell in cells if TIMES.fullmatch(cell) and cell.isdecimal()]
     return len(whole) == len(cells) > 2 and all(a < b for a, b in pairwise(cells))
 
 
@@ -419,7 +444,7 @@ def check_wide(path: Path, given: Columns, places: Sequence[int], rest: Sequence
             f"{path} looks like a table with a row for each cell, with reports in {value!r:.60}{reports}: state "
             f"{long}, or {wide} if all other columns are counts"
         )
-    key = key_column(named_texts(given, rest[:MOST_COLUMNS]))
+    key = key_column(named_texts(given, rest[:MOST_COLUMNS]), bool(places))
     if key is not None:
         names = [name for name in (given.names or []) if name]
         labels = [name for name in names if name == key or (given.names or []).index(name) in places]
@@ -442,6 +467,46 @@ def check_wide(path: Path, given: Columns, places: Sequence[int], rest: Sequence
         )
 
 
+def empty_lines(table: ProtectedTable) -> list[str]:
+    """The rows and columns without any cell, by their labels, in a table that has some."""
+    if table.cells is None or table.row_labels is None or table.column_labels is None:
+        return []
+    blank = np.flatnonzero([text in BLANK for text in table.cells.texts])
+    empty = np.isin(table.cells.code, blank)
+    if empty.shape[1] < 2 or empty.all():
+        return []
+    sides = (("row", table.row_labels, 1), ("column", table.column_labels, 0))
+    return [
+        f"{side} {labels[place]!r:.60}"
+        for side, labels, axis in sides
+        for place in np.flatnonzero(empty.all(axis=axis))
+    ]
+
+
+def check_empty(path: Path, table: ProtectedTable, words: Words) -> None:
+    """Refuse lines without any cell, which may be headings, unless the words state empty cells; raises ValueError."""
+    stated = {word.strip() for word in (*words.absent, *words.missing, *words.zero)}
+    lines = [] if stated & set(BLANK) else empty_lines(table)
+    if lines:
+        raise ValueError(
+            f"{path} must have cells in every row and column, got none in {', '.join(lines[:3])}: delete headings and "
+            "notes; state --absent '' if these counts are hidden, or --missing '' if they were never reported"
+        )
+
+
+def check_shares(path: Path, names: Sequence[str]) -> None:
+    """Refuse columns of rates, shares and averages among those of counts; raises ValueError."""
+    shares = share_columns(names) if len(names) <= MOST_COLUMNS else []
+    if shares:
+        raise ValueError(
+            f"{path} must have counts in its columns, got {', '.join(f'{name!r:.60}' for name in shares[:6])}: delete "
+            "columns of rates, shares and averages, or rename those that have counts"
+        )
+
+
 def is_all_text(cells: Sequence[str]) -> bool:
-    """Whether every cell has something, and none a digit."""
-    return bool(cells) and all(cell and not any(map(str.isdigit, cell)) for cell in cells)
+    """Whether nearly all cells have something, with letters and without digits."""
+    full = [cell for cell in cells if cell]
+    return 2 * len(full) > len(cells) and all(
+        any(map(str.isalpha, c)) and not any(map(str.isdigit, c)) for c in full
+    )

@@ -125,8 +125,14 @@ def read_text_table(path: Path, stated: Format = NOTHING_STATED, header: bool = 
     body = [row for row in table[n_headers:] if len(names) == 1 or any(map(filled, row))]
     if not body:
         raise ValueError(f"{path} must have a header row and at least one row of reports, got empty rows")
-    while len(names) > 1 and not names[-1] and not any(filled(row[-1]) for row in body):
-        names, body = names[:-1], [row[:-1] for row in body]  # separators at the end of every line
+    unused = {
+        place
+        for place, name in enumerate(names)
+        if not (place == 0 or name or any(filled(row[place]) for row in body))
+    }
+    if unused:  # separators at the end of every line, and columns left empty for looks
+        names = [name for place, name in enumerate(names) if place not in unused]
+        body = [[cell for place, cell in enumerate(row) if place not in unused] for row in body]
     return TextTable(names, body, layout)
 
 
@@ -150,8 +156,8 @@ def decoded(path: Path, stated: str | None) -> tuple[str, str]:
     marks = {b"\xef\xbb\xbf": "utf-8-sig", b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16"}
     marked = next((name for mark, name in marks.items() if content.startswith(mark)), None)
     tried = [stated] if stated is not None else [marked] if marked else ["utf-8"]
-    if stated is None and not marked and content[1:2] == b"\0" and content[3:4] == b"\0":
-        tried = ["utf-16-le"]
+    if stated is None and not marked and b"\0" in content[:4]:
+        tried = ["utf-16-le" if content[1:2] == content[3:4] == b"\0" else "utf-16-be"]
     for name in tried:
         try:
             return content.decode(name), name
@@ -213,7 +219,7 @@ def find_separator(text: str, ending: str) -> str:
 
 
 def rows_of_workbook(path: Path, wanted: str | None = None) -> tuple[list[list[Any]], tuple[str, ...]]:
-    """(the cells of a sheet, by default the first one that has any, names of the sheets that have, that one first).
+    """(the cells of a sheet, by default the first that has any and is not hidden, names of those with cells, it first).
 
     Raises:
         ValueError: no such sheet, or a first one without numbers before others that have some.
@@ -232,7 +238,7 @@ def rows_of_workbook(path: Path, wanted: str | None = None) -> tuple[list[list[A
         ) from error
     sheets = {}
     try:
-        for sheet in book.worksheets:
+        for sheet in sorted(book.worksheets, key=lambda sheet: sheet.sheet_state != "visible"):
             rows = [[cell_of(value) for value in row] for row in sheet.iter_rows(values_only=True)]
             width = max(
                 (place + 1 for row in rows for place, cell in enumerate(row) if filled(cell)), default=0
@@ -284,6 +290,11 @@ def without_surroundings(
             f"{path} must hold one table, got rows of {width} cells after a line of {text_of(rows[last][0])[:10]!r}: "
             "save each table as a file"
         )
+    tail = last
+    while width > 1 and tail > first + 1 and not any(map(filled, rows[tail - 1][1:])):
+        tail -= 1
+    notes = [place for place in range(tail, last) if NOTE.match("".join(map(text_of, rows[place][:1])))]
+    last = min([last, *notes])  # what stands below a note is one
     while last > first + 1 and is_note(rows[last - 1], rows[first : last - 1], width):
         last -= 1
     return (
@@ -331,9 +342,13 @@ def first_row(path: Path, rows: list[list[Any]], width: int, header: bool) -> in
             continue
         before: list[Any] = next((line for line in reversed(rows[:place]) if any(map(filled, line))), [])
         if width > 2 and len(before) == width - 1 and sum(map(filled, before)) > 1:
+            ends = not any(filled(line[-1]) for line in rows[place:] if len(line) == width)
+            extra = (
+                "delete the separator at the end of every other row, which adds an empty cell, or, " * ends
+            )
             raise ValueError(
-                f"{path} must have {width} cells in every row, got {len(before)} in row {place}: if these are names "
-                f"of columns, add one for the row labels; if they are not, --skip {place} leaves them out"
+                f"{path} must have {width} cells in every row, got {len(before)} in row {place}: {extra}if these are "
+                f"names of columns, add one for the row labels; if they are not, --skip {place} leaves them out"
             )
         return place
     return 0
@@ -381,7 +396,7 @@ def check_headers(path: Path, rows: Sequence[Any], headers: Sequence[Sequence[An
     numbers = [name for name in names if is_numeric(name) and not TIMES.fullmatch(name)]
     run = (
         len(numbers) > 2
-        and all(map(str.isdigit, numbers))
+        and all(map(str.isdecimal, numbers))
         and {int(b) - int(a) for a, b in pairwise(numbers)} == {1}
     )
     if (
@@ -405,10 +420,11 @@ def rectangular(path: Path, rows: list[list[Any]]) -> list[list[Any]]:
         rows = [row or [""] for row in rows]
     for number, row in enumerate(rows, start=1):
         if len(row) != width:
-            short = len(row) < width
-            remedy = (
-                "an absent report is an empty cell" if short else "a cell with a separator in it needs quotes"
-            )
+            remedy = "a cell with a separator in it needs quotes"
+            if len(row) < width:
+                remedy = "an absent report is an empty cell"
+            if len(row) == 1 and width > 2:
+                remedy = f"delete {text_of(row[0])!r:.40} if it is a title or a note, and save each table as a file"
             raise ValueError(
                 f"{path} must have {width} cells in every row, got {len(row)} in row {number}: {remedy}"
             )

@@ -54,7 +54,11 @@ NAMES = frozenset(
     )
 )
 """What agencies call totals, in lower case."""
-BEGINNINGS = re.compile(r"(total|all|gesamt|insgesamt)[ ,:(_-]", re.IGNORECASE)
+BEGINNINGS = re.compile(r"(total|all(?! other)|gesamt|insgesamt)[ ,:(_-]", re.IGNORECASE)
+ENDINGS = re.compile(
+    r"(.*[\W_])?sub[ -]?totals?|.*[\w)][ ,:_-]+(totals?|gesamt|insgesamt|zusammen|summe)", re.IGNORECASE
+)
+"""Names of totals in several words; those that begin with "all" may be others."""
 SURE = log(1000.0)  # of the evidence that sums are no coincidence
 LIKELY = log(50.0)  # of one sum, which others confirm
 MOST_LINES = 500  # among which sums of neighbours are sought
@@ -83,16 +87,17 @@ def total_lines(values: Any, labels: Sequence[str] | None, words: Sequence[str] 
     """The rows of values (n, m) that are totals of the others; NaN is a value that is not known.
 
     A row with the name of totals is one if it is half as large as all others together, or more: a word of a vocabulary
-    may be called "all". Those in ``words`` are totals in any case. Any other row is one if all its values are the sums
-    of the others', and too many are for a coincidence. Where some of the others are hidden, a sum is larger than what
-    is shown by less than the smallest value shown for each of these.
+    may be called "all". Those in ``words``, and those whose name ends as in "North total", are totals in any case. Any
+    other row is one if all its values are the sums of the others', and too many are for a coincidence. Where some of
+    the others are hidden, a sum may be larger than what is shown; it is evidence if it is larger by less than the
+    smallest value shown for each of these.
     """
     n, named = values.shape[0], []
     values = values.tocsr() if sp.issparse(values) else values
     sums = row_sums(values)
     if labels is not None:
         stated = {word.strip().casefold() for word in words}
-        asked = [place for place, label in enumerate(labels) if parts_of(label) & stated]
+        asked = [place for place, label in enumerate(labels) if parts_of(label) & stated or has_ending(label)]
         called = [place for place, label in enumerate(labels) if place not in asked and has_name(label)]
         rest = np.ones(n, bool)
         rest[asked + called] = False
@@ -102,7 +107,11 @@ def total_lines(values: Any, labels: Sequence[str] | None, words: Sequence[str] 
         named = named if len(named) < n else []  # of nothing in the table
     rest = np.ones(n, bool)
     rest[named] = False
-    totals = [TotalLine(place, "" if labels is None else labels[place], True) for place in named]
+    totals = []
+    for place in named:
+        label = "" if labels is None else labels[place]
+        partial = has_ending(label) and sums[place] < sums[rest].sum()
+        totals.append(TotalLine(place, label, True, "some others" if partial else "the others"))
     places = np.flatnonzero(rest)
     of_all = summed_rows(values[places], sums[places])
     of_parts: dict[int, str] = {}
@@ -134,7 +143,13 @@ def parts_of(label: str) -> set[str]:
 
 def has_name(label: str) -> bool:
     """Whether a label, or a part of it, is a name of totals."""
-    return bool(parts_of(label) & NAMES) or any(BEGINNINGS.match(part) for part in label.split(SEPARATOR))
+    begins = any(BEGINNINGS.match(part) for part in label.split(SEPARATOR))
+    return bool(parts_of(label) & NAMES) or begins or has_ending(label)
+
+
+def has_ending(label: str) -> bool:
+    """Whether a label, or a part of it, ends as the name of a total of some rows does."""
+    return any(ENDINGS.fullmatch(part.strip()) for part in label.split(SEPARATOR))
 
 
 def summed_rows(values: Any, sums: np.ndarray) -> list[int]:
@@ -156,9 +171,10 @@ def summed_rows(values: Any, sums: np.ndarray) -> list[int]:
     for place, row in dense.items():
         known = ~np.isnan(row)
         gap, room = (2.0 * row - whole)[known], (hidden * step)[known]
-        if not known.any() or (gap < 0).any() or (gap > room).any():
+        if not known.any() or (gap < 0).any() or (gap[hidden[known] == 0] > 0).any():
             continue
-        evidence = np.maximum(np.log((row[known] + 1.0) / (room + 1.0)), 0.0)
+        fits = gap <= room  # counts that are hidden for the sake of others may be of any size
+        evidence = np.maximum(np.log((row[known] + 1.0) / (room + 1.0)), 0.0) * fits
         if (evidence > 0).sum() > 1 and evidence.sum() > SURE:
             totals.append(place)
     return totals
@@ -167,25 +183,24 @@ def summed_rows(values: Any, sums: np.ndarray) -> list[int]:
 def summed_parts(values: np.ndarray, labels: Sequence[str] | None) -> dict[int, int]:
     """The places of rows that are the sums of some, and of how many: of the rows just before or after, or by label.
 
-    A row "North" is one of "North, rural" and "North, urban" wherever they are. Rows with an unknown value are none.
+    A row "North" is one of "North, rural" and "North, urban" wherever they are. Only columns without an unknown value
+    are evidence.
     """
     n = values.shape[0]
     candidates: list[tuple[int, list[int]]] = []
     by_label: set[int] = set()
-    whole = np.flatnonzero(~np.isnan(values).any(axis=1))
-    known = set(whole.tolist())
-    for place in whole.tolist() if n > 2 else ():
+    for place in range(n) if n > 2 else ():
         if labels is not None and labels[place]:
             begins = re.compile(re.escape(labels[place]) + r"[\W_]", re.IGNORECASE)
-            parts = [other for other in whole.tolist() if other != place and begins.match(labels[other])]
+            parts = [other for other in range(n) if other != place and begins.match(labels[other])]
             if len(parts) > 1 and is_sum(values, place, parts):
                 candidates.append((place, parts))
                 by_label.add(place)
                 continue
         for step in (-1, 1):
-            sums, parts, taken = values[place] * 0.0, [], place + step
-            while taken in known and (sums <= values[place]).all():
-                sums, parts = sums + values[taken], [*parts, taken]
+            sums, parts, taken = np.zeros(values.shape[1]), [], place + step
+            while 0 <= taken < n and not (sums > values[place]).any():
+                sums, parts = sums + np.nan_to_num(values[taken]), [*parts, taken]
                 if len(parts) > 1 and is_sum(values, place, parts):
                     candidates.append((place, parts))
                     break
@@ -197,20 +212,25 @@ def summed_parts(values: np.ndarray, labels: Sequence[str] | None) -> dict[int, 
         if place not in found and place not in taken_rows and not taken_rows & set(parts):
             found[place] = len(parts)
             taken_rows |= {place, *parts}
-            row = values[place]
-            evidence += float(np.log(row + 1.0).sum()) - log(4.0 * n)
+            evidence += surprise(values, place, parts) - log(4.0 * n)
     sure = evidence > SURE or (len(taken_rows) >= n - 1 and len(found) > 1)
     return found if sure else {place: k for place, k in found.items() if place in by_label}
 
 
 def is_sum(values: np.ndarray, place: int, parts: Sequence[int]) -> bool:
     """Whether a row has the sums of others, none of them negative, and is large enough for that to be likely."""
-    row = values[place]
-    return bool(
-        (values[list(parts)].sum(axis=0) == row).all()
-        and (values[list(parts)] >= 0).all()
-        and np.log(row + 1.0).sum() > LIKELY
+    row, block = values[place], values[list(parts)]
+    sums, known = np.nansum(block, axis=0), ~np.isnan(block).any(axis=0)
+    return (
+        not ((sums > row).any() or (sums < row)[known].any() or (block < 0).any())
+        and surprise(values, place, parts) > LIKELY
     )
+
+
+def surprise(values: np.ndarray, place: int, parts: Sequence[int]) -> float:
+    """The evidence that a sum is no coincidence, by its size in columns without an unknown value."""
+    row = values[place][~np.isnan(values[[place, *parts]]).any(axis=0)]
+    return float(np.log(row + 1.0).sum())
 
 
 def total_levels(
