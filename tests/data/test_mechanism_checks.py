@@ -114,6 +114,27 @@ def test_known_totals_test_noise_that_is_never_below_zero():
     assert untested(reports(hidden, suppressed, totals=[(1, LARGE.sum(axis=1))])) == [suppressed]
 
 
+@pytest.mark.parametrize("noisy_first", [True, False])
+def test_each_of_two_reports_of_a_count_is_checked_by_its_own_mechanism(noisy_first):
+    rng, rounding, noise = np.random.default_rng(1), m.Rounding(5), m.Gaussian(3.0)
+    true = rng.poisson(40.0, SIZE)
+    true[0] = 0
+    rounded, noisy = 5.0 * np.rint(true / 5), true + rng.normal(0.0, 3.0, SIZE)
+
+    def both(noisy):
+        reports = [(noisy, noise), (rounded, rounding)]
+        first, second = reports if noisy_first else reports[::-1]
+        return cv.Reports(*first).also(*second)
+
+    assert check_mechanism(both(noisy)).found == ()
+    assert untested(both(np.maximum(noisy, 0.0))) == [noise]
+    assert untested(both(noisy)) == []
+    noisy[0, :3] = -30.0
+    (said,) = check_mechanism(both(noisy)).found
+    assert said.startswith(f"The reports contradict {noise!r}: ")
+    assert "down to -30" in said
+
+
 def test_ranges_are_never_called_consistent():
     data = cv.Reports.between([[0, 10]], [[9, 12]])
     assert untested(data) == []
