@@ -137,7 +137,18 @@ def test_formulas_that_are_not_allowed_are_refused(formula, said):
 
 @pytest.mark.parametrize(
     "formula",
-    ["~ a*b*c", "~ a*b:c*d", "~ a:b*c", "~ (a + b):(c + d)*e", "~ a/b/c", "~ (a*b)/c", "~ a/(b:c) + d - e"],
+    [
+        "~ a*b*c",
+        "~ a*b:c*d",
+        "~ a:b*c",
+        "~ (a + b):(c + d)*e",
+        "~ a/b/c",
+        "~ (a*b)/c",
+        "~ a/(b:c) + d - e",
+        "~ -1 + a*b",
+        "~ +(a + b)*c",
+        "~ -e + a*b*c",
+    ],
 )
 def test_terms_are_counted_before_products_are_multiplied_out(formula):
     made = len(list(covariates.formulaic().Formula(formula)))

@@ -480,3 +480,11 @@ def test_masked_cells_keep_an_exposure_that_is_known():
         [[5, 0], [0, 9]], m.Suppression(5), "Others", mask=mask, exposure=[[10.0, 20.0], [np.nan, 30.0]]
     )
     assert list(found.extras.exposure.values) == [10.0, 20.0, 1.0, 30.0]
+
+
+@pytest.mark.parametrize("mask", [None, [[False, True], [False, False]]])
+def test_exposures_keep_their_shape_with_a_mask_and_without(mask):
+    for exposure in ([[10.0], [20.0]], [[10.0, 20.0]], [[10.0, 20.0], [30.0, 40.0]]):
+        found = cv.import_reports([[5, 7], [8, 9]], m.Suppression(5), "Others", mask=mask, exposure=exposure)
+        assert found.extras.exposure.shape == np.shape(exposure)
+        assert list(found.extras.exposure.values) == np.ravel(exposure).tolist()

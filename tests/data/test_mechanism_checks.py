@@ -114,6 +114,27 @@ def test_known_totals_test_noise_that_is_never_below_zero():
     assert untested(reports(hidden, suppressed, totals=[(1, LARGE.sum(axis=1))])) == [suppressed]
 
 
+@pytest.mark.parametrize("noisy_first", [True, False])
+def test_each_of_two_reports_of_a_count_is_checked_by_its_own_mechanism(noisy_first):
+    rng, rounding, noise = np.random.default_rng(1), m.Rounding(5), m.Gaussian(3.0)
+    true = rng.poisson(40.0, SIZE)
+    true[0] = 0
+    rounded, noisy = 5.0 * np.rint(true / 5), true + rng.normal(0.0, 3.0, SIZE)
+
+    def both(noisy):
+        reports = [(noisy, noise), (rounded, rounding)]
+        first, second = reports if noisy_first else reports[::-1]
+        return cv.Reports(*first).also(*second)
+
+    assert check_mechanism(both(noisy)).found == ()
+    assert untested(both(np.maximum(noisy, 0.0))) == [noise]
+    assert untested(both(noisy)) == []
+    noisy[0, :3] = -30.0
+    (said,) = check_mechanism(both(noisy)).found
+    assert said.startswith(f"The reports contradict {noise!r}: ")
+    assert "down to -30" in said
+
+
 def test_ranges_are_never_called_consistent():
     data = cv.Reports.between([[0, 10]], [[9, 12]])
     assert untested(data) == []
@@ -234,6 +255,41 @@ def test_large_data_are_tallied_in_runs_of_rows(monkeypatch):
     for got, wanted in zip(tallied(data), whole, strict=True):
         np.testing.assert_array_equal(got, wanted)
     assert error_of(data) == pytest.approx(error, rel=1e-12)
+
+
+REPEATED = {
+    "all": lambda reports: cv.PrivatizedCounts(reports, 0.4),
+    "row": lambda reports: cv.PrivatizedCounts(reports, LEVELS["row"]),
+    "cell": lambda reports: cv.PrivatizedCounts(reports, LEVELS["cell"]),
+    "codes": lambda reports: cv.Reports(reports, m.Skellam(0.5, 0.5)),
+    "positive": lambda reports: cv.PrivatizedCounts(np.maximum(reports, 0), 0.4),
+}
+
+
+@pytest.mark.parametrize("kind", REPEATED)
+def test_rows_that_repeat_are_named_wherever_they_are(kind, monkeypatch):
+    reports = np.random.default_rng(7).integers(-3, 4, SHAPE)
+    monkeypatch.setattr(observations, "ENTRIES_AT_ONCE", 1_000)
+    assert module.of_rows(REPEATED[kind](reports)) == []
+    for first, second in ((50, 51), (40, 70), (98, 99)):
+        again = reports.copy()
+        again[second] = again[first]
+        data = REPEATED[kind](again)
+        assert len(list(observations.runs_of(data))) > 3
+        (said,) = module.of_rows(data)
+        assert said.startswith(f"Rows {first} and {second}, counted from 0, have the same reports in all ")
+        cells = "100 cells." if kind == "codes" else f"{(again[first] > 0).sum()} cells that are positive."
+        assert f" in all {cells} Fresh noise " in said
+
+
+@pytest.mark.parametrize(("positive", "repeats"), [(20, False), (21, True)])
+def test_rows_that_noise_may_well_repeat_are_none(positive, repeats):
+    """With alpha .5 the most probable report has probability a third: 100^2 pairs of rows, less than 1e-6 in all."""
+    least = (-np.log(1e-6) + 2 * np.log(SHAPE[0])) / np.log(3.0)
+    assert (positive > least) == repeats
+    reports = np.zeros(SHAPE, dtype=int)
+    reports[[4, 9], :positive] = 2
+    assert bool(module.of_rows(cv.PrivatizedCounts(reports, 0.5))) == repeats
 
 
 def test_a_fit_says_both_levels_and_so_does_its_file(tmp_path):

@@ -300,6 +300,16 @@ def test_the_sum_by_totals_is_unbiased_with_the_error_that_it_states(case):
     assert abs(np.mean(missed)) < 4.0 * few / np.sqrt(400)
 
 
+@pytest.mark.parametrize("row", range(3))
+def test_cells_beside_a_masked_one_are_summed_by_their_own_reports(row):
+    values, mask = np.array([[2.0, 9.0], [4.0, 5.0], [6.0, 1.0]]), np.zeros((3, 2), bool)
+    mask[row, 0] = True
+    data = cv.Reports(values, m.DiscreteGaussian(3), mask, totals=[(1, [20, 30, 40])])
+    found, error, by_totals = estimated_sum(data)
+    assert found == pytest.approx(90 - (20, 30, 40)[row] + values[row, 1])
+    assert (error, by_totals) == (pytest.approx(3.0, rel=0.01), 1)
+
+
 def test_hidden_counts_in_no_total_leave_the_sum_unknown():
     reports = cv.simulate_reports(TABLE, m.Suppression(10), np.random.default_rng(1))
     rows = TABLE.sum(axis=1).astype(float)

@@ -306,10 +306,11 @@ def of_rows(data: Observations) -> list[str]:
             key = blake2b(block.columns[own].tobytes() + reports.tobytes(), digest_size=16).digest()
             first = seen.setdefault(key, run.start + d)
             if first != run.start + d:
+                those = " that are positive" if chances is NOT_BY_CODE else ""
                 return [
                     (
                         f"Rows {first} and {run.start + d}, counted from 0, have the same reports in all "
-                        f"{int(positive.sum())} cells that are positive. Fresh noise does not repeat itself: "
+                        f"{int(positive.sum())} cells{those}. Fresh noise does not repeat itself: "
                         "leave out what was entered twice."
                     )
                 ]

@@ -6,7 +6,7 @@ import pytest
 from countveil.fit.component_tables import Chain
 from countveil.inference.matching import Matched
 from countveil.report.browse import rows
-from countveil.report.browse.rows import row_shares, rows_axis, rows_of
+from countveil.report.browse.rows import RowShares, row_shares, rows_axis, rows_of
 from tests.report.browse.conftest import PEOPLE
 
 MANY = {"doc": "documents"}
@@ -74,6 +74,19 @@ def test_of_very_many_rows_those_stay_that_a_component_is_largest_in(fit, monkey
     assert set(found["labels"]) == {PEOPLE[d] for d in mean.argmax(axis=0)}
     assert found["left"] == len(PEOPLE) - len(found["labels"])
     assert all(k in [entry[0] for entry in found["entries"][d]] for k, (d,) in enumerate(found["top"]))
+
+
+def test_a_component_whose_largest_row_has_larger_ones_is_listed_there_once(fit, monkeypatch):
+    monkeypatch.setattr(rows, "TOP_ROWS", 1)
+    monkeypatch.setattr(rows, "SHARES_OF_A_ROW", 1)
+    shares = np.tile([0.6, 0.3, 0.1], (len(PEOPLE), 1))
+    shares[4], shares[7] = [0.5, 0.4, 0.1], [0.2, 0.1, 0.7]
+    made = RowShares(shares[:, :, None], np.ones(len(PEOPLE)))
+    monkeypatch.setattr(rows, "row_shares", lambda fit, axis: made)
+    found = rows_of(fit, "labels", MANY)
+    assert found["top"] == [[0], [4], [7]]
+    listed = [[entry[0] for entry in entries] for entries in found["entries"]]
+    assert listed == [[2] if d == 7 else [0, 1] if d == 4 else [0] for d in range(len(PEOPLE))]
 
 
 @pytest.mark.parametrize(("name", "axis"), [("topic_fit", "doc"), ("block_fit", None), ("tensor_fit", None)])

@@ -80,9 +80,8 @@ def rows_of(fit: FactorizationEstimator, shown: str, plurals: Mapping[str, str])
     named = shown == LABELS and not is_numbered(fit, axis)
     best = np.argsort(-mean[kept], axis=1, kind="stable")[:, :SHARES_OF_A_ROW]
     entries = [[[int(k), *short(found.values[d, k])] for k in own] for d, own in zip(kept, best, strict=True)]
-    for k, members in enumerate(
-        place[top].tolist()
-    ):  # the component that a row is listed for is among its shares
+    # The component that a row is listed for is among its shares.
+    for k, members in enumerate(place[top].tolist()):
         for d in members:
             if k not in best[d]:
                 entries[d].append([k, *short(found.values[kept[d], k])])
