@@ -56,6 +56,8 @@ def test_axes_and_reports(text, expected):
         ("a,Berichtsjahr 5,2019 6,2019", "Berichtsjahr"),
         ("a,b 5,2019 9,2019 7,2019 8,2019", "b"),
         ("a,b 5,2019 6,2019 7,2019", None),
+        ("place,births A,1850 B,1900 C,2010 D,2050 E,1999", None),
+        ("births,a 1850,4 1900,9 2010,9 2050,3", None),
         ("a,b 5,2018-2019 6,2018-2019", "b"),
         ("b,a 01.2019,5 02.2019,6", "b"),
     ],

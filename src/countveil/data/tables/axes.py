@@ -39,7 +39,7 @@ AXES = re.compile(
 )
 RANKS = re.compile(r"no|nr|num|rank|rang|pos|position|#|n°|№", re.IGNORECASE)
 """Names of columns that number the rows."""
-YEARS = 4  # counts that all look like years, by chance
+YEARS = 4  # rows of years, and years between two of them, at most
 MOST_COLUMNS = 50  # of a long table, and before which codes of records are
 MOST_MEASURES = 4  # beside numbers that name cells; a table with more has a row for each record
 
@@ -183,8 +183,13 @@ def key_column(columns: Mapping[str, list[str]], labelled: bool = False) -> str 
         whole = len(cells) > 1 and is_whole(cells)
         years = whole and all(len(cell) == 4 and 1800 <= int(cell) <= 2100 for cell in cells)
         differ = len(set(cells)) == len(cells)
+        near = years and max(map(int, cells)) - min(map(int, cells)) < YEARS * len(set(cells))
         times = len(cells) > 1 and not whole and all(map(TIMES.fullmatch, cells))
-        if times or (years and (TIME_NAMES.fullmatch(name) or len(cells) >= YEARS or (not place and differ))):
+        if (
+            times
+            or (years and TIME_NAMES.fullmatch(name))
+            or (near and (len(cells) >= YEARS or (not place and differ)))
+        ):
             return name
         if whole and differ and (KEYS.fullmatch(name) or (coded[name] and not all(coded.values()))):
             return name
