@@ -186,9 +186,10 @@ def ranks(level, runs, draws=15, tune=50, thin=10, seed=100):
         truth, _ = draw_factors(model, rng)
         reports = draw_reports(mu_of(truth), ALPHA[:, None], rng)
         observations, streams = PrivatizedCounts(reports, level, MASK), Streams.of_chain(seed + run, 0)
-        state, kept = augmented_gibbs.init(Plan(observations, model), model, streams, SERIAL), []
+        plan, kept = Plan(observations, model), []
+        state = augmented_gibbs.init(plan, model, streams, SERIAL)
         for sweep in range(tune + draws * thin):
-            state, _ = augmented_gibbs.step(state, Plan(observations, model), model, streams, SERIAL)
+            state, _ = augmented_gibbs.step(state, plan, model, streams, SERIAL)
             if sweep >= tune and sweep % thin == 0:
                 kept.append(quantities(state.factors, observations, model))
         assert len(kept) == draws

@@ -61,10 +61,10 @@ def ranks(kind, model, runs, seed, algorithm=gibbs, of=quantities):
         observations = (
             PrivatizedCounts(reports, ALPHA, MASK) if kind == "private" else NaiveCounts(reports, MASK)
         )
-        streams, kept = Streams.of_chain(seed + run, 0), []
-        state = algorithm.init(Plan(observations, model), model, streams, SERIAL)
+        streams, plan, kept = Streams.of_chain(seed + run, 0), Plan(observations, model), []
+        state = algorithm.init(plan, model, streams, SERIAL)
         for sweep in range(1, TUNE + DRAWS * THIN + 1):
-            state, _ = algorithm.step(state, Plan(observations, model), model, streams, SERIAL)
+            state, _ = algorithm.step(state, plan, model, streams, SERIAL)
             if sweep > TUNE and sweep % THIN == 0:
                 kept.append(of(state, observations, model))
         assert len(kept) == DRAWS

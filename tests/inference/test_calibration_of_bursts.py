@@ -37,10 +37,10 @@ def ranks(likelihood, read, runs, seed=1):
         own = parameters_of_rows(likelihood, truth.parameters, np.arange(size[0]))
         counts = np.minimum(likelihood.sample(theta @ phi.T, rng, own), 10**6)
         data = read(counts, mask, rng)
-        streams, kept = Streams.of_chain(seed + run, 0), []
-        state = gibbs.init(Plan(data, model), model, streams, SERIAL)
+        streams, plan, kept = Streams.of_chain(seed + run, 0), Plan(data, model), []
+        state = gibbs.init(plan, model, streams, SERIAL)
         for sweep in range(1, TUNE + DRAWS * THIN + 1):
-            state, _ = gibbs.step(state, Plan(data, model), model, streams, SERIAL)
+            state, _ = gibbs.step(state, plan, model, streams, SERIAL)
             if sweep > TUNE and sweep % THIN == 0:
                 kept.append(quantities(state, data, model))
         found.append((np.array(kept) < quantities(truth, data, model)).sum(axis=0))

@@ -31,8 +31,9 @@ def ranks(case, seen_as=None, runs=RUNS, seed=100):
         observations = observe(model, seen_as or case, reports, mask)
         streams, kept = Streams.of_chain(seed + run, 0), []
         state = gibbs.State(*draw_factors(model, rng), 0)
+        plan = Plan(observations, model)
         for sweep in range(1, TUNE + DRAWS * THIN + 1):
-            state, _ = gibbs.step(state, Plan(observations, model), model, streams, SERIAL)
+            state, _ = gibbs.step(state, plan, model, streams, SERIAL)
             if sweep > TUNE and (sweep - TUNE) % THIN == 0:
                 kept.append(quantities(state, observations, model, mask))
         assert len(kept) == DRAWS

@@ -201,10 +201,10 @@ def ranks(runs, seed=100):
     for run in range(runs):
         truth = prior_draw(model, rng)
         _, observations = seen(model, truth.factors, rng)
-        streams, kept = Streams.of_chain(seed + run, 0), []
-        state = gibbs.init(Plan(observations, model), model, streams, SERIAL)
+        streams, plan, kept = Streams.of_chain(seed + run, 0), Plan(observations, model), []
+        state = gibbs.init(plan, model, streams, SERIAL)
         for sweep in range(1, TUNE + DRAWS * THIN + 1):
-            state, _ = gibbs.step(state, Plan(observations, model), model, streams, SERIAL)
+            state, _ = gibbs.step(state, plan, model, streams, SERIAL)
             if sweep > TUNE and sweep % THIN == 0:
                 kept.append(quantities(state))
         found.append((np.array(kept) < quantities(truth)).sum(axis=0))

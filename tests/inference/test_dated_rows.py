@@ -113,8 +113,9 @@ def test_true_values_rank_uniformly_among_posterior_draws():
         truth = draw_state(rng)
         observations, streams = observe(truth, True, rng), Streams.of_chain(run, 0)
         state, kept = draw_state(rng), []
+        plan = Plan(observations, model)
         for sweep in range(1, TUNE + DRAWS * THIN + 1):
-            state, _ = gibbs.step(state, Plan(observations, model), model, streams, SERIAL)
+            state, _ = gibbs.step(state, plan, model, streams, SERIAL)
             if sweep > TUNE and (sweep - TUNE) % THIN == 0:
                 kept.append(quantities(state))
         found.append((np.array(kept) < quantities(truth)).sum(axis=0))

@@ -163,8 +163,9 @@ def p_values_of_ranks(season, runs=RUNS):
         observations, _ = observe(model, rates_of(model, truth), True, rng)
         streams = Streams.of_chain(run, 0)
         state, kept = draw_state(model, rng), []
+        plan = Plan(observations, model)
         for sweep in range(1, TUNE + DRAWS * THIN + 1):
-            state, _ = gibbs.step(state, Plan(observations, model), model, streams, SERIAL)
+            state, _ = gibbs.step(state, plan, model, streams, SERIAL)
             if sweep > TUNE and (sweep - TUNE) % THIN == 0:
                 kept.append(quantities(model, state))
         found.append((np.array(kept) < quantities(model, truth)).sum(axis=0))

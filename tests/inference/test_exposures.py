@@ -57,9 +57,8 @@ LIKELIHOODS = {
     ("name", "kind", "read"),
     [
         ("poisson", "topics", noisy),
-        ("poisson", "blocks", noisy),
         ("column", "topics", hidden),
-        ("row", "topics", noisy),
+        ("row", "blocks", noisy),
     ],
 )
 def test_sweeps_leave_the_joint_law_as_it_is(name, kind, read):

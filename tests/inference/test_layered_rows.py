@@ -115,8 +115,9 @@ def test_true_values_rank_uniformly_among_posterior_draws(n_layers):
         truth = draw_state(model, rng)
         observations, streams = observe(truth, True, rng), Streams.of_chain(run, 0)
         state, kept = draw_state(model, rng), []
+        plan = Plan(observations, model)
         for sweep in range(1, TUNE + DRAWS * THIN + 1):
-            state, _ = gibbs.step(state, Plan(observations, model), model, streams, SERIAL)
+            state, _ = gibbs.step(state, plan, model, streams, SERIAL)
             if sweep > TUNE and (sweep - TUNE) % THIN == 0:
                 kept.append(quantities(state, model))
         found.append((np.array(kept) < quantities(truth, model)).sum(axis=0))

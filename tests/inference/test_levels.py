@@ -145,8 +145,9 @@ def test_true_values_rank_uniformly_among_posterior_draws():
         truth = draw_state(model, rng)
         data = observe(model, rates_of(model, truth), True, None, rng)
         streams, state, kept = Streams.of_chain(run, 0), draw_state(model, rng), []
+        plan = Plan(data, model)
         for sweep in range(1, TUNE + DRAWS * THIN + 1):
-            state, _ = gibbs.step(state, Plan(data, model), model, streams, SERIAL)
+            state, _ = gibbs.step(state, plan, model, streams, SERIAL)
             if sweep > TUNE and (sweep - TUNE) % THIN == 0:
                 kept.append(quantities(model, state))
         found.append((np.array(kept) < quantities(model, truth)).sum(axis=0))
