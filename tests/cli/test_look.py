@@ -100,6 +100,10 @@ def test_files_that_are_no_tables_are_refused(here):
             "--absent c --absent low --mechanism suppression --below 5 --hides-zero",
         ),
         (
+            "kreis;a;b\nA;c;13\nB;<20;30\nC;low;22\n",
+            "--absent c --absent low --mechanism suppression --below 13 --hides-zero",
+        ),
+        (
             "Rank,City,a\n1,A,40\n2,B,31\n3,C,9\n",
             "--row-labels Rank,City --mechanism interval --lower 0 --upper inf",
         ),
@@ -243,6 +247,7 @@ def questions_of(text):
 )
 def test_what_may_be_no_count_is_asked_for(here, text, question):
     assert any(asked.startswith(question) for asked in questions_of(text))
+    assert not any(asked.startswith("No cells in") for asked in questions_of("r,a\nA,5\nB,\nC,12\n"))
     usual = questions_of("r,a,b\n0-4,5,13\n5-9,12,27\n")
     assert usual == ["No sign of rounding or hiding: are these the counts themselves?"]
 

@@ -171,6 +171,15 @@ def test_counts_that_are_hidden_for_others_may_be_larger_than_those_shown():
     assert total_lines(whole, None) == []
 
 
+def test_one_column_without_hidden_counts_that_does_not_add_up_is_enough():
+    shown = np.random.default_rng(1).integers(100, 900, (4, 6)).astype(float)
+    whole = np.vstack([shown, shown.sum(axis=0)])
+    whole[0, 0] = np.nan
+    assert [line.place for line in total_lines(whole, None)] == [4]
+    whole[4, 3] += 1.0
+    assert total_lines(whole, None) == []
+
+
 def test_subtotals_of_hidden_counts_and_their_sum():
     whole = np.vstack([HIDDEN, [452, 406, 858]])
     found = total_lines(whole, ["a", "b", "North", "c", "d", "South", "UK"])

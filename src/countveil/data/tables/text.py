@@ -219,7 +219,9 @@ def find_separator(text: str, ending: str) -> str:
 
 
 def rows_of_workbook(path: Path, wanted: str | None = None) -> tuple[list[list[Any]], tuple[str, ...]]:
-    """(the cells of a sheet, by default the first that has any and is not hidden, names of those with cells, it first).
+    """(the cells of a sheet, the names of all sheets with cells, this one first).
+
+    By default it is the first sheet that has cells and is not hidden.
 
     Raises:
         ValueError: no such sheet, or a first one without numbers before others that have some.
