@@ -40,11 +40,39 @@ def pytest_configure(config) -> None:
     os.environ["XDG_CACHE_HOME"] = str(FOLDERS.with_name("cache") / worker)
     gc.set_threshold(MANY, 10, 10)
     looked_up_once()
+    from tests.repeatable import noise_repeats
+
+    noise_repeats()
     if not hasattr(config, "workerinput"):
         for other in FOLDERS.glob("*"):
             if other != here:
                 shutil.rmtree(other, ignore_errors=True)
         here.mkdir(parents=True, exist_ok=True)
+
+
+def pytest_collectstart(collector) -> None:
+    """Noise that a file of tests draws when it is imported."""
+    from tests.repeatable import BITS
+
+    BITS.named(collector.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Noise of a test: the same whatever ran before it."""
+    from tests.repeatable import BITS
+
+    BITS.named(item.nodeid)
+    return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef, request):
+    """Noise of a fixture: the same whichever test asks for it first."""
+    from tests.repeatable import BITS
+
+    with BITS.kept(f"{fixturedef.baseid} {fixturedef.argname} {getattr(request, 'param', '')}"):
+        return (yield)
 
 
 COMPILE = ["inference", "laws", "kernels", "recipes", "models", "selection"]
