@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+# Two workers on two cores: where a product has threads of its own, each waits for the other, awake, for milliseconds.
+# Read when NumPy is imported, and by processes that tests start.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 from tests.compiled import FOLDERS, folder_of_kernels
 from tests.lookups import looked_up_once
 

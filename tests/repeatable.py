@@ -11,19 +11,24 @@ from types import SimpleNamespace
 from countveil.privacy import gaussian_noise, noise, rounded
 
 
+def bits_of(name: str) -> random.Random:
+    """Generator of a name, which may hold surrogates: tests of text have them in theirs."""
+    return random.Random(name.encode("utf-8", "surrogatepass"))
+
+
 class Bits:
     """Bytes that depend on a name and on what was drawn since it was given."""
 
     def __init__(self) -> None:
-        self._bits = random.Random(0)
+        self._bits = bits_of("")
 
     def named(self, name: str) -> None:
-        self._bits = random.Random(name)
+        self._bits = bits_of(name)
 
     @contextmanager
     def kept(self, name: str) -> Iterator[None]:
         """Bits of another name, then those of before."""
-        before, self._bits = self._bits, random.Random(name)
+        before, self._bits = self._bits, bits_of(name)
         try:
             yield
         finally:

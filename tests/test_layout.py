@@ -11,6 +11,7 @@ CROSS_CUTTING = {
     "test_journey.py": "from a study file through twenty devices to topics, by commands alone",
     "test_layout.py": "where test files stand",
     "test_limits.py": "how long broken input takes, and how much memory",
+    "test_repeatable.py": "noise that repeats while tests run, and only then",
     "test_wrong_claims.py": "what is said of wrong claims about the noise, and of right ones",
     "test_one_place.py": "formulas of the noise, which no other file writes out",
     "cli/test_published_tables.py": "tables as statistical offices publish them, from `look` to a release",

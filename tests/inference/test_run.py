@@ -66,14 +66,12 @@ def test_draws_have_the_shapes_that_are_written_beside_them():
 
 
 def interrupt_at(monkeypatch, sweep, chains):
-    """Ctrl-C, sent to the main thread when all chains have come to this sweep."""
-    step, arrived = gibbs.step, []
+    """Ctrl-C, sent to the main thread when all chains have come to this sweep; those that come first wait there."""
+    step, arrived = gibbs.step, threading.Barrier(chains)
 
     def interrupting(state, *rest):
-        if state.sweep == sweep:
-            arrived.append(state)
-            if len(arrived) == chains:
-                signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        if state.sweep == sweep and arrived.wait(60.0) == 0:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
         return step(state, *rest)
 
     monkeypatch.setattr(gibbs, "step", interrupting)

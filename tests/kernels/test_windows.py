@@ -38,6 +38,14 @@ def kernel_of(name, i):
     return kernel(reports[i], np.arange(MOST))
 
 
+@cache
+def law_of(rate, p):
+    """(log P(y), its derivative by the rate, the mean number of bursts) of the counts y = 0, 1, ..."""
+    y = np.arange(MOST)
+    s = 0.0 if p is None else rate / -math.log1p(-p)
+    return *log_mass(y, rate, p), y if p is None else s * (digamma(s + y) - digamma(s))
+
+
 @pytest.mark.parametrize("p", LIKELIHOODS.values(), ids=LIKELIHOODS)
 @every
 def test_scores_expectations_and_gradients_are_sums_over_all_counts(name, p):
@@ -46,15 +54,12 @@ def test_scores_expectations_and_gradients_are_sums_over_all_counts(name, p):
     for rate in RATES[:4] if p == 0.97 else RATES:
         found = given(mechanism, reports, rate, p)
         gradients = found.parts / rate - 1.0
-        y = np.arange(MOST)
-        logs, slopes = log_mass(y, rate, p)
-        s = 0.0 if p is None else rate / -math.log1p(-p)
-        bursts = y if p is None else s * (digamma(s + y) - digamma(s))
+        logs, slopes, bursts = law_of(rate, p)
         for i in range(len(reports)):
             both = logs + kernel_of(name, i)
             total = logsumexp(both)
             weights = np.exp(both - total)
-            wanted = total, weights @ y, weights @ bursts, weights @ slopes
+            wanted = total, weights @ np.arange(MOST), weights @ bursts, weights @ slopes
             got = found.log_probability[i], found.counts[i], found.parts[i], gradients[i]
             errors = [abs(a - b) for a, b in zip(got, wanted, strict=True)]
             scales = max(1.0, abs(wanted[0])), *(np.abs(wanted[1:3])), max(1.0, abs(wanted[3]))
