@@ -73,9 +73,9 @@ def test_a_background_like_the_others_turns_it_red(monkeypatch):
 
 
 def test_a_background_that_counts_for_the_concentration_turns_it_red(monkeypatch):
-    right = DirichletPrior.log_mass
+    right = DirichletPrior.log_density
     monkeypatch.setattr(
-        DirichletPrior, "log_mass", lambda self, *given: right(replace(self, background=None), *given)
+        DirichletPrior, "log_density", lambda self, *given: right(replace(self, background=None), *given)
     )
     z, most = z_scores(DirichletPrior(None, 20.0))
     assert z > most
@@ -94,9 +94,9 @@ def test_exposures_taken_for_equal_turn_it_red(monkeypatch):
 
 
 def test_totals_left_out_of_the_concentration_turn_it_red(monkeypatch):
-    right = DirichletPrior.log_mass
+    right = DirichletPrior.log_density
     monkeypatch.setattr(
-        DirichletPrior, "log_mass", lambda self, log_a, count, axes: right(self, log_a, 0.5 * count, axes)
+        DirichletPrior, "log_density", lambda self, count, axes: right(self, 0.5 * count, axes)
     )
     z, most = z_scores(DirichletPrior(None))
     assert z > most
@@ -105,7 +105,7 @@ def test_totals_left_out_of_the_concentration_turn_it_red(monkeypatch):
 def test_the_law_of_whole_counts_is_dirichlet_multinomial():
     prior, rng = DirichletPrior(None), np.random.default_rng(2)
     count, log_a = rng.poisson(3.0, SHAPE).astype(float), np.log([0.2, 1.0, 4.0])
-    found = prior.log_mass(log_a, count, (0,))
+    found = prior.log_density(count, (0,))(log_a)
     expected = stats.norm.logpdf(log_a, np.log(dirichlet.MEDIAN), dirichlet.SPREAD)
     for k in range(SHAPE[1]):
         n = count[:, k].astype(int)
@@ -115,8 +115,8 @@ def test_the_law_of_whole_counts_is_dirichlet_multinomial():
 
 def test_the_background_is_left_out_of_the_law_of_the_concentration():
     count, log_a = np.random.default_rng(5).poisson(3.0, SHAPE).astype(float), np.log([0.2, 1.0, 4.0])
-    found = DirichletPrior(None, 2.0).log_mass(log_a, count, (0,))
-    np.testing.assert_array_equal(found, DirichletPrior(None).log_mass(log_a, count[:, 1:], (0,)))
+    found = DirichletPrior(None, 2.0).log_density(count, (0,))(log_a)
+    np.testing.assert_array_equal(found, DirichletPrior(None).log_density(count[:, 1:], (0,))(log_a))
     assert DirichletPrior(0.3, 2.0).concentrations(2, 0.3).tolist() == [2.0, 0.3]
 
 

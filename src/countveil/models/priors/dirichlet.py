@@ -1,5 +1,6 @@
 """Dirichlet priors of factors whose components are distributions over an observed axis."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -72,7 +73,7 @@ class DirichletPrior(Prior):
         """The factor and the concentration given whole counts, whose components sum to one over these axes."""
         if self.concentration is None:
             now = np.log(hypers)
-            drawn = draw_on_slices(lambda log_a: self.log_mass(log_a, whole, axes), now, BOUNDS, rng, WIDTH)
+            drawn = draw_on_slices(self.log_density(whole, axes), now, BOUNDS, rng, WIDTH)
             hypers = np.exp(drawn)
         own = self.concentrations(whole.shape[-1], hypers[0])
         shares = np.maximum(rng.standard_gamma(own + whole), SMALLEST)
@@ -85,17 +86,21 @@ class DirichletPrior(Prior):
             found[0] = self.background
         return found
 
-    def log_mass(self, log_a: np.ndarray, count: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
-        """(n,) log-densities of log a given whole counts, up to a constant (mathematics, equation 17.7)."""
+    def log_density(self, count: np.ndarray, axes: tuple[int, ...]) -> Callable[[np.ndarray], np.ndarray]:
+        """log a (n,) -> its log-densities (n,) given whole counts, up to a constant (mathematics, equation 17.7)."""
         if self.background is not None:
             count = count[..., 1:]
-        found = -0.5 * ((log_a - np.log(MEDIAN)) / SPREAD) ** 2
         numbers, times = np.unique(count[count > 0.0], return_counts=True)
         totals = count.sum(axis=axes)
         size = np.prod([count.shape[i] for i in axes])
-        for i, a in enumerate(np.exp(log_a)):
-            found[i] += times @ (gammaln(a + numbers) - gammaln(a))
-            found[i] -= (gammaln(size * a + totals) - gammaln(size * a)).sum()
+
+        def found(log_a: np.ndarray) -> np.ndarray:
+            values = -0.5 * ((log_a - np.log(MEDIAN)) / SPREAD) ** 2
+            for i, a in enumerate(np.exp(log_a)):
+                values[i] += times @ (gammaln(a + numbers) - gammaln(a))
+                values[i] -= (gammaln(size * a + totals) - gammaln(size * a)).sum()
+            return np.asarray(values)
+
         return found
 
     @property

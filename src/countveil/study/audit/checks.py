@@ -113,10 +113,15 @@ def audit_route(route: Route, levels: Iterable[Level] = LEVELS) -> Iterator[Find
         yield from _reuse(route, _REUSE[kind])
 
 
+def _filled(counts: Integers, size: int) -> Integers:
+    """Counts that are repeated to fill an array."""
+    return np.tile(counts, -(-size // counts.size))[:size]
+
+
 def _noise(route: Route, level: Level, counts: Integers, size: int) -> Iterator[Integers]:
     """The noise of ``size`` draws, in chunks, on counts that are repeated to fill them."""
     while size > 0:
-        some = np.resize(counts, min(size, _CHUNK))
+        some = _filled(counts, min(size, _CHUNK))
         yield route.reports(some, level) - some
         size -= some.size
 
@@ -186,7 +191,7 @@ def _zeros(route: Route, level: Level) -> Finding:
     """Noise on the zeros of a sparse record, as it comes out."""
     counts, law = np.zeros(10, dtype=np.int64), statistics.law_of(level.mechanism)
     counts[3] = 5
-    noise = (some[np.resize(counts, some.size) == 0] for some in _noise(route, level, counts, MIN_DRAWS))
+    noise = (some[_filled(counts, some.size) == 0] for some in _noise(route, level, counts, MIN_DRAWS))
     seen = statistics.histogram(noise, law, MIN_DRAWS)
     return _tested(
         *(route, "law at zeros", level, statistics.chi_square(seen, law, positive=route.truncated)),
@@ -241,7 +246,7 @@ def _outputs(route: Route, level: Level, x: list[int], first: list[int], second:
     """Statistics of many reports on x: how much nearer they are to one input than to the other, and residues."""
     counts = np.array(x, dtype=np.int64)
     reports = np.concatenate(
-        [some + np.resize(counts, some.size) for some in _noise(route, level, counts, PAIR_DRAWS)]
+        [some + _filled(counts, some.size) for some in _noise(route, level, counts, PAIR_DRAWS)]
     )
     reports = reports.reshape(-1, len(x))
     nearer = np.abs(reports - np.array(second)) - np.abs(reports - np.array(first))
