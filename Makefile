@@ -53,6 +53,8 @@ lint: $(STAMPS)/test
 types: $(STAMPS)/test
 	$(BIN)/mypy
 
+# It runs beside the tests, and threads of matrix products wait awake for a core.
+docs: export OPENBLAS_NUM_THREADS = 1
 docs: $(STAMPS)/docs  ## the documentation as a site in build/site; a warning is an error
 	rm -rf docs/api
 	$(BIN)/sphinx-build --quiet --jobs 2 --fail-on-warning --keep-going -b html docs build/site
