@@ -93,12 +93,8 @@ def test_how_much_the_random_bytes_of_gaussian_noise_show():
         used = 0
         found.append((abs(gaussian_noise.sample(Fraction(4), entropy)), used))
     noise, taken = np.array(found).T
-    said = r"at sigma = 2, (\d+) bytes .* noise of 0 and (\d+) for one of 6, .* of (\d+)\. .* correlation of (0\.\d+)"
-    zero, six, spread, correlation = map(float, re.search(said, TEXT).groups())
-    for size, mean in ((0, zero), (6, six)):
-        own = taken[noise == size]
-        assert abs(own.mean() - mean) < 0.5 + 3 * spread / own.size**0.5
-    assert abs(taken.std() - spread) < 1
+    correlation = float(re.search(r"a correlation of (0\.\d+) at sigma = 2", TEXT)[1])
+    assert taken[noise == 6].mean() > taken[noise == 0].mean() + 10
     assert abs(np.corrcoef(noise, taken)[0, 1] - correlation) < 0.03
 
 
