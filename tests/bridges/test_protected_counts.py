@@ -165,7 +165,7 @@ def test_what_was_done_is_stated_once_and_correctly(call):
         call(1, 0.0, mechanism=m.Gaussian(1))
     with pytest.raises(ValueError, match=r"likelihood must be one of .*, got 'gaussian'$"):
         call(1, 1.0, mechanism=m.Gaussian(1), likelihood="gaussian")
-    with pytest.raises(ValueError, match=r"dispersion goes with likelihood 'negative-binomial'"):
+    with pytest.raises(ValueError, match=r"dispersion requires likelihood 'negative-binomial'"):
         call(1, 1.0, mechanism=m.Gaussian(1), dispersion=0.5)
     with pytest.raises(TypeError, match="reports must be numbers, got str"):
         call("three", 1.0, mechanism=m.Gaussian(1))

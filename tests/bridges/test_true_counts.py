@@ -413,7 +413,7 @@ def test_likelihoods_and_dispersions_that_are_refused():
         with pytest.raises(ValueError, match=r"likelihood must be one of .*, got 'gaussian'$"):
             call(1, 1.0, 0.5, likelihood="gaussian")
         with pytest.raises(
-            ValueError, match=r"dispersion goes with likelihood 'negative-binomial', got dispersion=0.5"
+            ValueError, match=r"dispersion requires likelihood 'negative-binomial', got dispersion=0.5"
         ):
             call(1, 1.0, 0.5, dispersion=0.5)
         with pytest.raises(

@@ -40,10 +40,10 @@ def test_a_folder_of_reports(here):
     ]
     assert cv.Release.load("r.npz").levels == LEVEL
     assert "r.npz exists already" in fails("collect", "study.json", "reports", "-o", "r.npz")
-    assert "must be a file of its own" in fails(
+    assert "must be a different file from" in fails(
         "collect", "study.json", "reports/0.json", "-o", "reports/0.json", "--force"
     )
-    assert "s.csv must be a file of its own" in fails(
+    assert "s.csv must be a different file from" in fails(
         "collect", "study.json", "reports", "-o", "s.csv", "--force"
     )
     before = (here / "reports" / "0.json").read_bytes()

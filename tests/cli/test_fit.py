@@ -100,7 +100,7 @@ def test_weights_of_chains_are_said_where_they_differ(here):
     assert f"Weights of the chains: {weights[0]:.2f}, {weights[1]:.2f}." in said
     assert "Weights of the chains" not in run(*asked).stdout
     refused = fails(*asked, "--method", "em", "--weights", "stacked")
-    assert "weights goes with method 'gibbs' or method 'augmented-gibbs', got method 'em'" in words(refused)
+    assert "weights requires method 'gibbs' or method 'augmented-gibbs', got method 'em'" in words(refused)
 
 
 def test_checkpoints_are_handed_on(here, monkeypatch):
@@ -119,7 +119,7 @@ def test_checkpoints_are_handed_on(here, monkeypatch):
         Path("c.npz").unlink()
     assert seen == {"checkpoint": Path("c.npz"), "checkpoint_minutes": 0.5, "resume": True}
     assert "--resume must come with --checkpoint" in fails("fit", "topics", "r.npz", "-o", "f.nc", "--resume")
-    assert "checkpoint goes with one of" in fails(*command, "--method", "em")
+    assert "checkpoint requires one of" in fails(*command, "--method", "em")
     (here / "c.npz").write_text("precious")
     assert "c.npz" in fails(*command, *SHORT)
     assert (here / "c.npz").read_text() == "precious"

@@ -293,7 +293,7 @@ def test_a_table_with_missing_cells_and_two_mechanisms_is_imported_fitted_compar
         (("--mechanisms", "m.csv", "--alpha", "0.5", "--long", "a,b", "--value", "c"), "without --mechanism"),
         (
             ("--mechanisms", "m.csv", "--absent", "Suppressed"),
-            "by rows or by columns beside a wide table, got 'year'",
+            "by rows or by columns for a wide table, got 'year'",
         ),
         (
             ("--long", "county,age", "--value", "deaths", "--background", "none", *HIDDEN[:-2]),

@@ -202,10 +202,10 @@ def test_values_are_named(table):
 @pytest.mark.parametrize(
     ("text", "rule"),
     [
-        ("mechanism,base\nrounding,5\n", "one column beside mechanism"),
-        ("a,b,mechanism,base\n1,2,rounding,5\n", "one column beside mechanism"),
-        ("a from,b to,mechanism,base\n1,2,rounding,5\n", "one column beside mechanism"),
-        ("a,a,mechanism,base\n1,2,rounding,5\n", "one column beside mechanism"),
+        ("mechanism,base\nrounding,5\n", "one column besides mechanism"),
+        ("a,b,mechanism,base\n1,2,rounding,5\n", "one column besides mechanism"),
+        ("a from,b to,mechanism,base\n1,2,rounding,5\n", "one column besides mechanism"),
+        ("a,a,mechanism,base\n1,2,rounding,5\n", "one column besides mechanism"),
         ("a,mechanism,base\n1,sounding,5\n", "--mechanism must be one of"),
         ("a,mechanism,base\n1,rounding,\n", "must come with --base"),
         (

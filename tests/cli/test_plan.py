@@ -79,7 +79,7 @@ def test_counts_may_come_in_bursts(here):
     assert "dispersion must be a number without a pilot, got 'row'" in fails(
         *asked, *bursty, "--dispersion", "row"
     )
-    assert "dispersion goes with likelihood 'negative-binomial', got 'poisson'" in fails(
+    assert "dispersion requires likelihood 'negative-binomial', got 'poisson'" in fails(
         *asked, "--dispersion", "1"
     )
     assert "likelihood must be one of" in fails("plan", "pilot.npz", "--likelihood", "normal", *SMALL)

@@ -48,7 +48,7 @@ def test_what_is_no_study_is_refused_in_one_line(here):
         *new, *ASKED, "--level", "10"
     )
     assert "levels must differ" in fails(*new, *ASKED, "--level", "10:1")
-    assert "must be a file of its own" in fails(
+    assert "must be a different file from" in fails(
         "study", "new", "word.txt", "-o", "word.txt", *ASKED, "--force"
     )
     assert "schema.axes must number 1 to 1, got 2" in fails(*new, "day.txt", *ASKED)
@@ -72,7 +72,7 @@ def test_the_page_of_a_study(here):
     (here / "en.json").write_text(run("study", "strings").stdout)
     run("study", "page", "s.json", "-o", "s.html", "--force", "--strings", "en.json")
     assert (here / "s.html").read_text(encoding="utf-8") == page(made)
-    assert "a file of its own" in fails("study", "page", "s.json", "-o", "s.json", "--force")
+    assert "must be a different file from" in fails("study", "page", "s.json", "-o", "s.json", "--force")
 
 
 def test_how_many_reports_there_are(here):

@@ -264,7 +264,7 @@ def test_other_labels_are_not_dates(labels):
         (["2021-W52", "2021-W53"], "dates must exist, got '2021-W53'"),
         (["2020-W1", "2020-W01", "2020-W2"], "one label each, got '2020-W1' and '2020-W01': leave one"),
         (["2007", "2007", "2008"], "one label each, got '2007' and '2007'"),
-        (["2001-01-01/2001-01-08", "2001-01-08/2001-01-15"], "weeks where they are two days"),
+        (["2001-01-01/2001-01-08", "2001-01-08/2001-01-15"], "weeks if they are ranges of two days"),
         (["2001-01-01 01:00", "2001-01-01 02:00Z"], "a time zone, or none"),
         (["2001-01-01 01:00", "2001-01-01 25:00"], "times that exist"),
     ],

@@ -473,7 +473,7 @@ def test_the_bound_of_a_large_sparse_table_is_found_among_stored_cells_alone():
 )
 def test_a_bound_that_no_shown_count_gives_has_to_be_stated(values, found):
     for read in (cv.Reports, lambda *given: cv.import_reports(*given, "a table")):
-        with pytest.raises(ValueError, match=rf"below=None .* {found}: state below"):
+        with pytest.raises(ValueError, match=rf"below=None .* {found}: state below \(--below\)"):
             read(np.array(values), m.Suppression(None))
     with pytest.raises(ValueError, match="mechanism must have a bound here"):
         cv.simulate_reports([3, 20], m.Suppression(None), np.random.default_rng(1))

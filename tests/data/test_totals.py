@@ -78,7 +78,7 @@ def test_counts_of_some_rows_need_not_meet_totals_that_lost_a_cell():
         ([((0, 0), [15, 20])], "axis of totals must be one of the 2 axes"),
         ([(True, [15, 20])], "axis of totals must be a whole number, got True"),
         ([], "at least one family"),
-        ([(1, [15, 20]), (0, [16, 20])], "possible together, with all reports"),
+        ([(1, [15, 20]), (0, [16, 20])], "agree with each other and with the reports"),
         (
             [(1, [30, 20], m.RandomRounding(5))],
             "one between 26 and 34 from cells that add up to between 13 and 21",
@@ -182,7 +182,7 @@ def test_a_hidden_total_says_something_and_an_unknown_one_nothing():
 def test_a_family_that_crosses_two_others_must_be_of_noise_without_bounds():
     reports = np.full((2, 2, 2), NAN)
     sums = [(axis, np.full((2, 2), 6.0), m.RandomRounding(3)) for axis in range(3)]
-    with pytest.raises(ValueError, match="nested on two sides"):
+    with pytest.raises(ValueError, match="belong to two hierarchies"):
         cv.Reports(reports, m.Suppression(10), totals=sums)
     wide = [*sums[:2], (2, np.full((2, 2), 6.0), m.DiscreteGaussian(1))]
     assert cv.Reports(reports, m.Suppression(10), totals=wide).totals.facts["noisy_totals"] == 12

@@ -24,14 +24,14 @@ def test_an_engine_is_a_name_or_an_address(engine):
 
 @pytest.mark.parametrize("engine", ["threads", ADDRESS])
 def test_a_client_goes_with_no_other_engine(engine):
-    with pytest.raises(ValueError, match="client goes with engine None or 'dask', got engine"):
+    with pytest.raises(ValueError, match="client requires engine None or 'dask', got engine"):
         check_engine(engine, object())
 
 
 @pytest.mark.parametrize(("options", "client"), [({"engine": "dask"}, None), ({}, object())])
 def test_batches_do_not_travel(options, client):
     model = cv.TopicModel(2, method="svi", **options)
-    with pytest.raises(ValueError, match="'svi' goes with engine None or 'threads'"):
+    with pytest.raises(ValueError, match="'svi' requires engine None or 'threads'"):
         model.fit(cv.ExactCounts([[1, 2]]), client=client)
 
 

@@ -58,7 +58,7 @@ def test_a_release_of_undirected_pairs_is_not_fitted_as_directed(truncate):
         cv.BlockModel(2, **SHORT).fit(release)
     unsaid = cv.Release(release.reports, release.mechanism, release.truncated)
     for data in (unsaid, cv.PrivatizedCounts(release.reports, np.full((12, 12), 0.3))):
-        with pytest.raises(ValueError, match=r"reports above the diagonal alone.*--undirected"):
+        with pytest.raises(ValueError, match=r"reports only above the diagonal.*--undirected"):
             cv.BlockModel(2, **SHORT).fit(data)
     assert cv.BlockModel(2, directed=False, **SHORT).fit(release).n_features_in_ == 12
 
@@ -217,11 +217,11 @@ def test_a_graph_has_covariates_by_its_nodes():
 @pytest.mark.parametrize(
     ("changes", "covariates", "said"),
     [
-        ({"prevalence": None}, PEOPLE, "covariates go with prevalence, a formula of .*BlockModel"),
+        ({"prevalence": None}, PEOPLE, "covariates require prevalence, a formula of .*BlockModel"),
         ({}, None, "covariates must be given with prevalence '~ group', got none"),
         ({}, PEOPLE[1:], "covariates must have a row for every row of the data, got none for 'p0'"),
-        ({"method": "augmented-gibbs"}, PEOPLE, "prevalence goes with method 'gibbs'"),
-        ({"method": "cavi"}, PEOPLE, "prevalence goes with method 'gibbs'"),
+        ({"method": "augmented-gibbs"}, PEOPLE, "prevalence requires method 'gibbs'"),
+        ({"method": "cavi"}, PEOPLE, "prevalence requires method 'gibbs'"),
         ({"n_communities": "auto"}, PEOPLE, "n_communities must be a number with prevalence"),
         ({"prior_rate": 1.0}, PEOPLE, "prior_rate must be None with prevalence"),
     ],

@@ -358,7 +358,7 @@ def test_words_that_the_data_do_not_have_are_named():
 @pytest.mark.long
 @pytest.mark.parametrize("method", [name for name, method in METHODS.items() if not method.seeds])
 def test_other_methods_refuse_seeds(method):
-    wrong = f"seeds goes with method 'gibbs' or method 'augmented-gibbs', .* got method '{method}'"
+    wrong = f"seeds requires method 'gibbs' or method 'augmented-gibbs', .* got method '{method}'"
     with pytest.raises(ValueError, match=wrong):
         seeded_model(method=method, likelihood="poisson").fit(seeded_data())
 

@@ -229,7 +229,7 @@ def test_numbers_of_layers_are_whole(value):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"method": "cavi"}, "n_topics of several layers goes with method 'gibbs', which treats topics of topics, got"),
+        ({"method": "cavi"}, "n_topics of several layers requires method 'gibbs', which treats topics of topics, got"),
         ({"prior_rate": 1.0}, "prior_rate must be None with several layers of topics, got 1.0"),
         ({"prevalence": "~ a"}, r"prevalence must be None with several layers of topics, got '~ a': use n_topics=4"),
         ({"seeds": {"a": ["w0"]}}, "seeds must be None with several layers of topics, got 1"),

@@ -419,7 +419,7 @@ def test_pages_and_figures_show_merged_topics(fit_to_merge):
 def test_only_topics_are_merged():
     square = cv.PrivatizedCounts(np.random.default_rng(1).poisson(2.0, (6, 6)), 0.3)
     blocks = cv.BlockModel(3, **QUICK_TO_MERGE).fit(square)
-    with pytest.raises(ValueError, match="merge goes with topics of TopicModel, got a fit of BlockModel"):
+    with pytest.raises(ValueError, match="merge requires topics of a TopicModel, got a fit of BlockModel"):
         blocks.parts.merge([0, 1])
     assert blocks.parts.merged() == []
     assert blocks.parts.unmerge() is blocks

@@ -240,7 +240,7 @@ def test_what_does_not_go_on_is_refused(data):
     _, reports = data
     with pytest.raises(AttributeError, match="has no attribute 'partial_fit'") as found:
         model(method="gibbs").partial_fit(part(reports, 0, 50))
-    assert "goes with method 'svi', got method 'gibbs'" in str(found.value.__cause__)
+    assert "requires method 'svi', got method 'gibbs'" in str(found.value.__cause__)
     words = [f"w{v}" for v in range(N_WORDS)]
     fit = model().partial_fit(part(reports, 0, 300, column_labels=words))
     with pytest.raises(ValueError, match="X has 59 features, but TopicModel is expecting 60"):
@@ -254,7 +254,7 @@ def test_what_does_not_go_on_is_refused(data):
     with pytest.raises(ValueError, match="column_offset of the first rows"):
         fit.partial_fit(part(reports, 0, 50, column_labels=words, column_offset=np.full(N_WORDS, 2.0)))
     fit.set_params(n_topics=5)
-    with pytest.raises(ValueError, match="n_topics must be the 4 of the first rows, got 5"):
+    with pytest.raises(ValueError, match="n_topics must stay at 4, as for the first rows, got 5"):
         fit.partial_fit(part(reports, 0, 50, column_labels=words))
     with pytest.raises(ValueError, match="total_rows must be a whole number of at least 1, got 0"):
         model(method=batches(total_rows=0)).partial_fit(part(reports, 0, 50))

@@ -251,7 +251,7 @@ def test_a_fit_by_a_method_that_maximises_comes_back_from_its_file(data, method,
 
 def test_what_makes_no_sense_is_refused_in_words(data, by_column):
     with pytest.raises(
-        ValueError, match=r"dispersion goes with likelihood 'negative-binomial', got .* 'poisson'"
+        ValueError, match=r"dispersion requires likelihood 'negative-binomial', got .* 'poisson'"
     ):
         cv.TopicModel(2, likelihood="poisson", dispersion="column").fit(data)
     with pytest.raises(ValueError, match=r"likelihood must be one of .* got 'normal'"):
@@ -259,7 +259,7 @@ def test_what_makes_no_sense_is_refused_in_words(data, by_column):
     with pytest.raises(ValueError, match=r"dispersion must be one of .* got 'word'"):
         cv.TopicModel(2, likelihood="negative-binomial", dispersion="word").fit(data)
     with pytest.raises(
-        ValueError, match=r"dispersions go with likelihood 'negative-binomial', got .* 'poisson'"
+        ValueError, match=r"dispersions require likelihood 'negative-binomial', got .* 'poisson'"
     ):
         fitted(cv.TopicModel(2, **POISSON | {"draws": 2, "tune": 1}), data).dispersions()
     with pytest.raises(ValueError, match="interval must"):

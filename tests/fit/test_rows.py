@@ -117,11 +117,11 @@ def test_chains_go_on_from_a_checkpoint_with_the_same_covariates_alone(tmp_path)
 @pytest.mark.parametrize(
     ("made", "given", "said"),
     [
-        (lambda: cv.TopicModel(2, **SHORT), FRAME, "covariates go with prevalence"),
-        (lambda: cv.TensorModel(2, **SHORT), FRAME, "covariates go with prevalence"),
+        (lambda: cv.TopicModel(2, **SHORT), FRAME, "covariates require prevalence"),
+        (lambda: cv.TensorModel(2, **SHORT), FRAME, "covariates require prevalence"),
         (model, None, "covariates must be given with prevalence"),
-        (lambda: model(method="cavi"), FRAME, "prevalence goes with method 'gibbs'"),
-        (lambda: model(method="augmented-gibbs"), FRAME, "prevalence goes with method 'gibbs'"),
+        (lambda: model(method="cavi"), FRAME, "prevalence requires method 'gibbs'"),
+        (lambda: model(method="augmented-gibbs"), FRAME, "prevalence requires method 'gibbs'"),
         (lambda: model(n_topics="auto"), FRAME, "n_topics must be a number with prevalence"),
         (lambda: model(prior_rate=1.0), FRAME, "prior_rate must be None with prevalence"),
         (lambda: model(prevalence=3), FRAME, "prevalence must be a formula"),
@@ -134,7 +134,7 @@ def test_what_goes_with_covariates(made, given, said):
 
 
 def test_later_rows_do_not_go_with_a_formula():
-    with pytest.raises(ValueError, match="prevalence goes with method 'gibbs'"):
+    with pytest.raises(ValueError, match="prevalence requires method 'gibbs'"):
         model(method="svi").partial_fit(counts())
 
 
@@ -266,9 +266,9 @@ def test_a_fit_without_dates_forgets_those_of_the_fit_before():
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        (lambda: cv.TensorModel(2, **DATED_SHORT), "time goes with TopicModel"),
-        (lambda: dated_model(method="cavi"), "time goes with method 'gibbs'"),
-        (lambda: dated_model(method="augmented-gibbs"), "time goes with method 'gibbs'"),
+        (lambda: cv.TensorModel(2, **DATED_SHORT), "time requires a TopicModel"),
+        (lambda: dated_model(method="cavi"), "time requires method 'gibbs'"),
+        (lambda: dated_model(method="augmented-gibbs"), "time requires method 'gibbs'"),
         (lambda: dated_model(n_topics="auto"), "n_topics must be a number with time"),
         (lambda: dated_model(prior_rate=1.0), "prior_rate must be None with time"),
         (lambda: dated_model(seeds={"a": ["w0"]}), "seeds must be None with time"),

@@ -68,7 +68,7 @@ def test_covariates_of_a_tensor_are_refused_by_name():
     data, group, _ = planted()
     with pytest.raises(ValueError, match="covariates must be given with prevalence '~ group', got none"):
         cv.TensorModel(3, prevalence="~ group").fit(data)
-    with pytest.raises(ValueError, match="covariates go with prevalence"):
+    with pytest.raises(ValueError, match="covariates require prevalence"):
         cv.TensorModel(3).fit(data, covariates=pd.DataFrame({"group": group}))
     with pytest.raises(ValueError, match="own arrays, got \\['term'\\]"):
         cv.TensorModel(3, modes=["term", "b", "c"]).fit(data)

@@ -65,5 +65,5 @@ def test_what_is_not_seen_changes_nothing(name, method, each, monkeypatch):
 )
 def test_self_loops_are_for_samplers(model, method):
     model.set_params(self_loops=True, method=method, alpha=0.5)
-    with pytest.raises(ValueError, match="self_loops goes with one of"):
+    with pytest.raises(ValueError, match="self_loops requires one of"):
         model.fit(np.ones((5, 5), dtype=int))

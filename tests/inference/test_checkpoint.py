@@ -97,7 +97,7 @@ def test_what_does_not_fit_is_refused(tmp_path):
     checkpoint.write_bytes(checkpoint.read_bytes()[:-200])
     with pytest.raises(ValueError, match="must be a file that a fit wrote"):
         model(**short).fit(observations, checkpoint=checkpoint, resume=True)
-    with pytest.raises(ValueError, match="checkpoint goes with one of"):
+    with pytest.raises(ValueError, match="checkpoint requires one of"):
         cv.TopicModel(3, method="em").fit(observations, checkpoint=checkpoint)
 
 

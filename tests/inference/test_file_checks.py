@@ -227,7 +227,7 @@ def test_parameters_that_make_no_sense_are_refused(refusal):
     assert "tolerance must be a positive number, got nan" in refusal(
         "topics", parameter(method={"name": "cavi", "tolerance": float("nan")})
     )
-    assert "passes goes with method 'svi', got method 'gibbs'" in refusal(
+    assert "passes requires method 'svi', got method 'gibbs'" in refusal(
         "topics", parameter(method={"name": "gibbs", "passes": 3})
     )
     assert "must state one method, got 'em' and 'gibbs'" in refusal("topics", parameter(method="em"))

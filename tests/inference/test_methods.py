@@ -156,8 +156,8 @@ def test_a_method_comes_back_from_a_file(method):
         ({"passes": 3}, "must state the name of its method, got"),
         ({"name": 3}, "must state the name of its method, got"),
         ({"name": "magic"}, "method must be one of .*, got 'magic'"),
-        ({"name": "em", "passes": 3}, "passes goes with method 'svi', got method 'em'"),
-        ({"name": "em", "depth": 3}, "depth goes with no method, got method 'em'"),
+        ({"name": "em", "passes": 3}, "passes requires method 'svi', got method 'em'"),
+        ({"name": "em", "depth": 3}, "depth is an option of no method, got method 'em'"),
     ],
 )
 def test_a_method_that_there_is_not_is_refused_from_a_file(found, said):
@@ -234,7 +234,7 @@ def test_data_on_disk_go_with_batches(name, tmp_path):
     path = tmp_path / "release.npz"
     cv.simulate_release([[1, 2], [0, 3]], cv.PrivacyLevel(1, 1), np.random.default_rng(1)).save(path)
     files = cv.ReleaseFiles([path])
-    with pytest.raises(ValueError, match=rf"^data on disk goes with method 'svi', got method '{name}'$"):
+    with pytest.raises(ValueError, match=rf"^data on disk requires method 'svi', got method '{name}'$"):
         methods.fit(METHODS[name](), files, small_model((2, 2)), fit_settings())
 
 

@@ -257,10 +257,10 @@ def test_rectangles_alone_would_not_move_a_cycle_of_six():
 @pytest.mark.parametrize(
     ("reports", "totals", "message"),
     [
-        ([[NAN, NAN]], [(1, [9]), (0, [4, 6])], "possible together"),
-        ([[NAN, NAN]], [(0, [4, 6]), (-2, [4, 7])], "possible together"),
+        ([[NAN, NAN]], [(1, [9]), (0, [4, 6])], "agree with each other"),
+        ([[NAN, NAN]], [(0, [4, 6]), (-2, [4, 7])], "agree with each other"),
         ([[NAN, NAN]], [(1, [24]), (0, [12, 12])], "one of 24 from cells that add up to between 2 and 18"),
-        ([[NAN, 12], [12, NAN]], [(1, [13, 14]), (0, [14, 13])], "possible together"),
+        ([[NAN, 12], [12, NAN]], [(1, [13, 14]), (0, [14, 13])], "agree with each other"),
     ],
 )
 def test_totals_that_do_not_go_together_are_refused(reports, totals, message):

@@ -56,7 +56,7 @@ def test_what_is_not_in_the_table_is_refused(tmp_path):
         plotting.privacy_utility(DEMO, "npmi")
     with pytest.raises(ValueError, match=r"rows must be one of \[50, 100\], got 7"):
         plotting.privacy_utility(PLAN, "topic_error", rows=7)
-    with pytest.raises(ValueError, match="rows goes with the table of a plan, got 7"):
+    with pytest.raises(ValueError, match="rows requires the table of a plan, got 7"):
         plotting.privacy_utility(DEMO, rows=7)
     with pytest.raises(FileNotFoundError):
         plotting.privacy_utility(tmp_path / "none.csv")

@@ -422,7 +422,9 @@ def test_covariates_are_said_to_be_in_the_clear_and_may_change_until_the_report_
     left = report.load(here / "r.json", planned(covariates=asked))
     assert left == before._replace(covariates=("D", "42"))  # the noise was drawn once
     said = fails(capsys, *made, "--yes", "--covariate", "party=R", "--covariate", "age=42")
-    assert "covariates must be those of the report that left, party=D, age=42, got party=R, age=42" in said
+    assert (
+        "covariates must be those of the report that was sent, party=D, age=42, got party=R, age=42" in said
+    )
     kept = (here / "r.json").read_bytes()
     alone(*made, "--yes", "--covariate", "age=42", "--covariate", "party=D")  # over the report that is there
     assert (here / "r.json").read_bytes() == kept

@@ -240,7 +240,7 @@ def test_it_goes_on_after_an_interruption_to_the_same_bits(reports, tmp_path, mo
             cv.PrivatizedCounts(reports + 1, ALPHA), models(), 3, 7, checkpoint=path, resume=True, **SHORT
         ),
     ):
-        with pytest.raises(ValueError, match="got that of another comparison"):
+        with pytest.raises(ValueError, match="got one of a different comparison"):
             other()
 
 
@@ -356,7 +356,7 @@ def test_models_with_covariates_are_compared_with_models_without(reports, fitted
     with pytest.raises(ValueError, match="covariates must be given with prevalence '~ party', got none"):
         cv.compare(data, both)
     with pytest.raises(
-        ValueError, match="covariates go with prevalence, a formula that one of the models has"
+        ValueError, match="covariates require prevalence, a formula that one of the models has"
     ):
         cv.compare(data, [cv.TopicModel(2)], covariates=people)
 
@@ -383,7 +383,7 @@ def test_what_is_written_is_read_except_what_failed(tmp_path):
 def test_another_comparison_s_file_is_refused(tmp_path):
     write(tmp_path / "kept.npz", "mark", DONE)
     with pytest.raises(
-        ValueError, match=r"kept.npz must be of the same data, models and seed, got that of another"
+        ValueError, match=r"kept.npz must be of the same data, models and seed, got one of a different"
     ):
         read(tmp_path / "kept.npz", "other", SIZES)
 

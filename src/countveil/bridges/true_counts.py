@@ -296,7 +296,7 @@ def log_likelihood(
         check_likelihood(likelihood, dispersion)
         if truncated:
             raise ValueError(
-                f"truncated must be False under {mechanism.name}, got True: its signed reports tell more"
+                f"truncated must be False under {mechanism.name}, got True: its negative reports carry information"
             )
         return protected_counts.expected(reports, rate, mechanism, dispersion).log_probability
     arrays = _check(reports, rate, alpha, likelihood, dispersion)
@@ -331,7 +331,7 @@ def check_likelihood(likelihood: str, dispersion: ArrayLike | None) -> None:
     if likelihood not in LIKELIHOODS:
         raise ValueError(f"likelihood must be one of {list(LIKELIHOODS)}, got {likelihood!r:.60}")
     if (dispersion is None) != (likelihood == POISSON):
-        raise ValueError(f"dispersion goes with likelihood {BURSTY!r}, got {dispersion=} with {likelihood!r}")
+        raise ValueError(f"dispersion requires likelihood {BURSTY!r}, got {dispersion=} with {likelihood!r}")
 
 
 def _check(

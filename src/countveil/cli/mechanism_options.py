@@ -319,7 +319,7 @@ class MechanismTable:
         wanted = [self.by + FROM, self.by + TO] if self.ranged else [self.by]
         if keys != wanted or not self.by or len(set(frame.columns)) < len(frame.columns):
             raise ValueError(
-                f"{path} must have one column beside mechanism and parameters, the values of a column, or two, such as "
+                f"{path} must have one column besides mechanism and parameters, or two, such as "
                 f"'date from' and 'date to', got {str(keys)[:200]}"
             )
         cells = [{name: str(cell).strip() for name, cell in row.items()} for row in frame.to_dict("records")]
@@ -368,7 +368,7 @@ class MechanismTable:
 
         if self.by not in SIDES:
             raise ValueError(
-                f"{self.path} must have mechanisms by rows or by columns beside a wide table, got {self.by!r:.60}"
+                f"{self.path} must have mechanisms by rows or by columns for a wide table, got {self.by!r:.60}"
             )
         labels = rows if self.by == SIDES[0] else columns
         if labels is None:

@@ -30,7 +30,7 @@ def check_free(path: Path, force: bool, *others: Path | None) -> None:
     """
     for other in others:
         if other is not None and is_same(path, other):
-            raise ValueError(f"{path} must be a file of its own, got {other}, which this command needs")
+            raise ValueError(f"{path} must be a different file from {other}, which this command needs")
     if path.is_dir():
         raise IsADirectoryError(f"{path} must be a file to write, got a directory")
     check_replaceable(path)

@@ -176,7 +176,7 @@ def check_bursts(method: str, likelihood: str, dispersion: str | float | None, p
 
     bursty = likelihood == NegativeBinomial.name
     if dispersion is not None and not bursty:
-        raise ValueError(f"dispersion goes with likelihood {NegativeBinomial.name!r}, got {likelihood!r}")
+        raise ValueError(f"dispersion requires likelihood {NegativeBinomial.name!r}, got {likelihood!r}")
     if bursty:
         check_likelihood(METHODS[method](), NegativeBinomial())
     if bursty and not pilot and not isinstance(dispersion, float):

@@ -169,7 +169,7 @@ class StatedTotals(NamedTuple):
 
         if (self.files or self.row is not None or self.column is not None) and table.values.ndim != 2:
             raise ValueError(
-                f"totals must be beside a table with two axes, rows and columns, got {table.values.ndim}"
+                f"totals of a wide table need two axes, rows and columns, got {table.values.ndim}"
             )
         if not self.files:
             mechanism = self.mechanisms[0] if self.mechanisms else None
@@ -227,7 +227,7 @@ class StatedTotals(NamedTuple):
             for own, n in zip((rows, columns), values.shape, strict=True)
         ]
         if not kept[0].any() or not kept[1].any():
-            raise ValueError(f"{path} must have rows and columns beside its totals, got none")
+            raise ValueError(f"{path} must have rows and columns besides its totals, got none")
         return table.part(*kept), []
 
     def inside_long(
@@ -320,7 +320,7 @@ def families_in_file(
     if what not in WORDS:
         key, groups = grouping_of_frame(sided(read_groups(Path(what)), labels), SIDES, labels)
         if key == VALUE:
-            raise ValueError(f"{what} must call its groups something else than {VALUE!r}, got {key!r}")
+            raise ValueError(f"{what} must not call its groups {VALUE!r}, got this name: rename the column")
         groupings[key] = groups
     frames = [read_margin(path, VALUE, words, stated, key)]
     if what == "both":

@@ -168,7 +168,7 @@ def plain_column(name: str, frame: pd.DataFrame) -> pd.Series:
         )
     if column.dtype.kind in "cMm":
         raise ValueError(
-            f"covariate {name!r} must be of numbers or text, got {column.dtype}: dates, for one, as years or days"
+            f"covariate {name!r} must contain numbers or text, got {column.dtype}: convert dates to years or days"
         )
     if column.dtype == object and pd.api.types.infer_dtype(column) in NUMBERS:
         column = column.astype(np.float64)
@@ -313,7 +313,7 @@ def check_arithmetic(node: ast.AST) -> None:
         text = isinstance(each, ast.Constant) and not isinstance(each.value, int | float)
         if text or isinstance(each, ast.Tuple | ast.List):
             raise ValueError(
-                f"prevalence must have numbers and covariates alone in arithmetic, got {ast.unparse(node)!r}"
+                f"prevalence must have only numbers and covariates in arithmetic, got {ast.unparse(node)!r}"
             )
 
 

@@ -165,7 +165,7 @@ def numbered(form: str, matches: Sequence[re.Match[str]]) -> DateLabels:
         return moments(texts, [each["clock"] for each in parts], days)
     write = week_as_pair if "sunday" in parts[0] else writer(matches)
     if "sunday" in parts[0] and [write(day) for day in days] != texts:
-        raise NoSuchDateError(f"dates must be weeks where they are two days, got {texts[0]!r}")
+        raise NoSuchDateError(f"dates must be weeks if they are ranges of two days, got {texts[0]!r}")
     unit, number, day_of = counted(form, days)
     return DateLabels(form, unit, np.array(number, dtype=np.int64), days, lambda n: write(day_of(n)))
 
@@ -510,8 +510,8 @@ def steps_of_texts(texts: list[str]) -> tuple[list[Any], np.ndarray]:
     if names.tolist() != list(dict.fromkeys(texts)):
         first = ", ".join(names[:5]) + (", .." if names.size > 5 else "")
         warnings.warn(
-            f"time is text, whose steps are in alphabetical order ({first}): for another order take numbers, or an "
-            "an ordered pandas Categorical",
+            f"time is text, whose steps are in alphabetical order ({first}): for another order use numbers or an "
+            "ordered pandas Categorical",
             stacklevel=2,
         )
     return names.tolist(), step.astype(np.int64)
@@ -559,5 +559,5 @@ def check_number_of_steps(n_steps: int) -> None:
     """Refuse more steps than ``MOST_STEPS``; raises ValueError, which says what to do."""
     if n_steps > MOST_STEPS:
         raise ValueError(
-            f"time must have at most {MOST_STEPS} steps, got {n_steps}: give longer periods, such as months"
+            f"time must have at most {MOST_STEPS} steps, got {n_steps}: use longer periods, such as months"
         )

@@ -195,8 +195,8 @@ def import_long(
     if gone.any() and background != "missing":
         if not everywhere:
             raise ValueError(
-                f"by must be an axis where cells have no row, got {by!r}, which says nothing of {gone.sum():,} cells: "
-                'background="missing" (--background missing) if they were never reported'
+                f"by must be an axis if cells have no row, got {by!r}, which gives no mechanism for {gone.sum():,} "
+                'cells: background="missing" (--background missing) if they were never reported'
             )
         for each, own in cells_of(stated_of(stated, cells.shape), cells.shape):
             chosen = gone if own is None else gone & own
@@ -296,7 +296,7 @@ def families_of(
     check_named([name for name, _ in named], [table for _, table, _ in given], value)
     for _, table, mechanism in given:
         if not isinstance(table, pd.DataFrame):
-            raise TypeError(f"totals must be DataFrames beside a long table, got {type(table).__name__}")
+            raise TypeError(f"totals of a long table must be DataFrames, got {type(table).__name__}")
         for name in map(str, table.columns):
             if name not in (*axes, value) and name not in groupings:
                 groupings[name] = grouping_of_column(frame, name, axes, labels)
@@ -355,7 +355,7 @@ def dense_if_many_axes(values: Any) -> Any:
         return values
     if (size := prod(values.shape)) > MOST_CELLS:
         raise ValueError(
-            f"values must have at most {MOST_CELLS:,} cells where they are sparse with three axes or more, got {size:,}"
+            f"values must have at most {MOST_CELLS:,} cells if they are sparse with three axes or more, got {size:,}"
         )
     stored = sp.coo_array(values)
     refuse_repeated(stored)

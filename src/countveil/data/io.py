@@ -97,7 +97,9 @@ def read_counts(
     if not path.is_file():
         raise FileNotFoundError(f"no counts at {path}")
     if reader is not _read_csv and not (header and row_labels is None):
-        raise ValueError(f"header and row labels must be given for a .csv only, got {path}")
+        raise ValueError(
+            f"header (--no-header) and row labels (--row-labels) apply only to a .csv, got {path}"
+        )
     if numbered_from is not None and (reader is not _read_svmlight or numbered_from not in (0, 1)):
         raise ValueError(
             f"numbered_from (--numbered-from) must be 0 or 1, for an SVMlight file only, got {numbered_from!r}"

@@ -205,12 +205,12 @@ def check_size(releases: Sequence[Release], axes: Sequence[tuple[str, ...] | Non
     size, free = prod(sizes), available_memory()
     if free is not None and 8 * size * len(releases) > free:
         raise ValueError(
-            f"releases must fit into the {free} bytes of memory that are free once they are joined, got {size:,} "
+            f"releases must fit into the {free} bytes of memory that are free when they are joined, got {size:,} "
             f"cells with {len(releases)} reports each"
         )
     if size > MOST_CELLS and any(sp.issparse(each.reports) for each in releases):
         raise ValueError(
-            f"releases must have at most {MOST_CELLS:,} cells together where they are sparse, because cells with "
+            f"releases must have at most {MOST_CELLS:,} cells together if they are sparse, because cells with "
             f"several reports are all held, got {size:,}: join some of the rows at a time"
         )
 

@@ -154,8 +154,8 @@ def check_order(name: str, index: pd.Index, axis: Axis) -> None:
     first = next(i for i, pair in enumerate(zip(found, known[0], strict=True)) if pair[0] != pair[1])
     raise ValueError(
         f"{name} must have the {axis.word} labels of reports in their order, got {found[first]!r} for "
-        f"{known[0][first]!r} at {axis.word} {first}: sort it as they are, or pass its values, .to_numpy(), to go "
-        "by position"
+        f"{known[0][first]!r} at {axis.word} {first}: sort it in their order, or pass .to_numpy() to match by "
+        "position"
     )
 
 

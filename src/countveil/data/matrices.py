@@ -427,7 +427,7 @@ def read_exposure(exposure: Any, axes: Sequence[Axis], shape: tuple[int, ...]) -
         values = values.reshape(-1, *(1 for _ in shape[1:]))
     if values.ndim == 1 and shape[0] in (shape[-1], values.size) and values.size > 1:
         raise ValueError(
-            f"exposure must say whether it is of rows or of columns, got shape {values.shape} for data {shape}: "
+            f"exposure must show whether it belongs to rows or to columns, got shape {values.shape} for data {shape}: "
             "reshape it to (-1, 1) for rows, or to (1, -1) for columns"
         )
     try:

@@ -79,7 +79,7 @@ def bounded(mechanism: Any, shown: np.ndarray, hides: bool) -> Suppression:
         found = f"{smallest:g}, below which no count can be hidden" if shown.size else "no positive one"
         raise ValueError(
             "below=None (suppression without --below) must come with shown counts, the least of which bounds the "
-            f"hidden ones, got {found}: state below"
+            f"hidden ones, got {found}: state below (--below)"
         )
     least = int(smallest)
     near = int((shown < 2 * least).sum())
@@ -221,8 +221,8 @@ def numbered_mechanisms(mechanism: Any, shape: tuple[int, ...]) -> tuple[tuple[M
     if given.ndim == 1 and given.size == shape[0]:
         if len(shape) > 1 and shape[-1] == given.size and len(set(given)) > 1:
             raise ValueError(
-                f"mechanism must have a shape that says whether it goes by row or by column, ({given.size}, 1) or "
-                f"(1, {given.size}), where there are as many of both, got a list of {given.size}"
+                f"mechanism must have a shape that shows whether it is by row or by column, ({given.size}, 1) or "
+                f"(1, {given.size}), if there are as many of both, got a list of {given.size}"
             )
         given = given.reshape(-1, *[1] * (len(shape) - 1))
     known: dict[Mechanism, int] = {}

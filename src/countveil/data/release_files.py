@@ -55,7 +55,7 @@ class ReleaseFiles:
             seal, release = seal_at_end(path), Release.load(path)
             if release.source is not None:
                 raise ValueError(
-                    f"paths must hold reports of one's own, got imported ones in {path}: import the whole table as one"
+                    f"paths must not hold imported releases, got one in {path}: import the whole table as one release"
                 )
             largest = int(release.reports.max())
             if (
@@ -80,7 +80,7 @@ class ReleaseFiles:
                 first, self.noise = release, noise
             elif release.schema_hash != first.schema_hash:
                 raise ValueError(
-                    f"paths must hold the same words, got {path} with others than {self.paths[0]}"
+                    f"paths must hold the same words, got different ones in {path} and {self.paths[0]}"
                 )
             elif noise.mechanism != self.noise.mechanism:
                 raise ValueError(

@@ -311,7 +311,7 @@ def grouped(
     where = in_order("groups of totals", where, axes) if axes else where
     found, group = read(in_order_of_groups(values)), checked_groups(where, shape)
     if found.ndim != 1:
-        raise ValueError(f"values of totals must have one axis beside groups, got shape {found.shape}")
+        raise ValueError(f"values of totals must have one axis if there are groups, got shape {found.shape}")
     outside = (group < NONE) | (group >= found.size)
     if outside.any():
         raise ValueError(
@@ -453,8 +453,8 @@ def sides_of(member_fi: Whole, bounded_t: NDArray[np.bool_]) -> tuple[tuple[int,
         else:
             if bounded_t[own[own >= 0]].any():
                 raise ValueError(
-                    "totals must be of families that are nested on two sides, such as counties and states, and ages, "
-                    "unless they are reports that any sum can have; got a family that crosses two others"
+                    "totals must belong to two hierarchies, such as counties in states and ages in age groups, unless "
+                    "every sum can have these reports; got a family that crosses two others"
                 )
     return tuple(sides[0]), tuple(sides[1])
 
@@ -588,7 +588,9 @@ def moved_within(overlap: Overlap, kernels: ReportKernels, code: Whole, counts: 
     high = np.concatenate([most - fixed, kernels.whole_cj[code, MOST]])
     flow = np.concatenate([sums_of(overlap, counts).value_t - fixed, counts])
     if not meet_bounds(overlap.graph, low, high, flow):
-        raise ValueError("totals must be possible together, with all reports, got ones that no counts have")
+        raise ValueError(
+            "totals must agree with each other and with the reports, got totals that no counts have"
+        )
     return flow[fixed.size :]
 
 

@@ -34,7 +34,7 @@ def check_engine(engine: Any, client: Any = None) -> bool:
             f"client goes to fit), got {engine!r:.80}"
         )
     if client is not None and (is_address or engine == "threads"):
-        raise ValueError(f"client goes with engine None or 'dask', got engine {engine!r}")
+        raise ValueError(f"client requires engine None or 'dask', got engine {engine!r}")
     return is_address or engine == "dask" or client is not None
 
 

@@ -175,7 +175,7 @@ class FactorizationEstimator(Options, BaseEstimator):
         if name == POISSON.name:
             if dispersion is not None:
                 raise ValueError(
-                    f"dispersion goes with likelihood {NegativeBinomial.name!r}, got likelihood {name!r}"
+                    f"dispersion requires likelihood {NegativeBinomial.name!r}, got likelihood {name!r}"
                 )
             return POISSON
         usual = "column" if self._method.samples and self._bursty_by_column() else "global"
@@ -537,7 +537,7 @@ class FactorizationEstimator(Options, BaseEstimator):
         if getattr(self, "self_loops", False) and not method.self_loops:
             able = sorted(name for name, other in METHODS.items() if other.self_loops)
             raise ValueError(
-                f"self_loops goes with one of {able}, got method {method.name!r}: rates with the "
+                f"self_loops requires one of {able}, got method {method.name!r}: rates with the "
                 "square of an entry have no gamma conditional"
             )
 
@@ -562,7 +562,7 @@ def saving_to(
     check_positive("checkpoint_minutes", minutes)
     if path is not None and not method.samples:
         samplers = sorted(name for name, each in METHODS.items() if each.samples)
-        raise ValueError(f"checkpoint goes with one of {samplers}, got method {method.name!r}")
+        raise ValueError(f"checkpoint requires one of {samplers}, got method {method.name!r}")
     if not path:
         return None
     saving = Checkpoint(Path(path), 60.0 * minutes, resume)
@@ -576,7 +576,7 @@ def check_axes(layout: Layout, model: Factorization, data: Observations) -> None
     found = sorted(taken.intersection(layout.dims.values()))
     if found:
         raise ValueError(
-            f"modes (dims) must differ from the names of the posterior's own arrays, got {found}: call them otherwise"
+            f"modes (dims) must differ from the names of the posterior's own arrays, got {found}: choose other names"
         )
 
 
@@ -590,7 +590,7 @@ def check_computing(method: Method, engine: Any, client: Any = None, levels: boo
         )
     if dask and method.batches:
         raise ValueError(
-            f"method {method.name!r} goes with engine None or 'threads', since every batch would have to be sent, got "
+            f"method {method.name!r} requires engine None or 'threads', since every batch would have to be sent, got "
             + (f"engine {engine!r}" if client is None else "a client")
         )
 

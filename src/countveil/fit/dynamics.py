@@ -110,7 +110,7 @@ class DynamicModel(FactorizationEstimator):
             check_flag("day_first", self.day_first)
         if self.background and self.n_components == 1:
             raise ValueError(
-                "background must be False for one component, since it is one of them itself, got True"
+                "background must be False for one component, since the background is a component, got True"
             )
         if self.prior_rate is not None:
             raise ValueError(

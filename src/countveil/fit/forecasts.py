@@ -98,8 +98,8 @@ def simulated(
     check_parameters(model, time)
     if posteriors.exposure_of(tree, (model.rows.shape[0], model.columns.shape[0])) is not None:
         raise ValueError(
-            "forecast needs data without an exposure by cell, since that of cells to come is not known, got a fit with "
-            "one: multiply its rates for one unit of exposure, from posterior, by the exposure to come"
+            "forecast needs data without an exposure by cell, since the exposure of future cells is not known, got a "
+            "fit with one: multiply its rates per unit of exposure, from posterior, by the future exposure"
         )
     names = {layout.dims[a]: tree["posterior"][layout.dims[a]].to_numpy() for a in model.spec.output}
     kept = posteriors.evenly(posteriors.n_draws(tree), most)

@@ -195,7 +195,7 @@ class Parts:
                 topics that no chain with a weight has together.
         """
         if not self.fit._merges:
-            raise ValueError(f"merge goes with topics of TopicModel, got a fit of {type(self.fit).__name__}")
+            raise ValueError(f"merge requires topics of a TopicModel, got a fit of {type(self.fit).__name__}")
         group = self.reader.group_along(None)
         found, before = self.reader.unmerged(group), merged_kept(self.fit.posterior, group)
         sets = with_another(before, numbers, len(found))

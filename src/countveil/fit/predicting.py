@@ -60,8 +60,8 @@ def predict_reports(
         return releases_alike(fit, draws, X, rng)
     if not one_mechanism(posteriors.noise_of(tree)[0]):
         raise ValueError(
-            "X must be the reports that were fitted where they have several mechanisms, or counts several reports, "
-            f"since a fit does not keep which cells have which, got {'none' if X is None else 'other reports'}"
+            "X must be the fitted reports if they have several mechanisms, or if counts have several reports, because "
+            f"a fit does not keep which cells have which, got {'none' if X is None else 'other reports'}"
         )
     every = np.arange(model.rows.shape[0])
     laws = [(rates, parameters_of_rows(model.likelihood, own, every)) for rates, own in draws]

@@ -186,7 +186,7 @@ def learns_from_batches(estimator: Any) -> bool:
     """
     known = METHODS.get(estimator.method) if isinstance(estimator.method, str) else estimator.method
     if not getattr(known, "batches", False):
-        raise AttributeError(f"partial_fit goes with {those('batches')}, got method {estimator.method!r}")
+        raise AttributeError(f"partial_fit requires {those('batches')}, got method {estimator.method!r}")
     return True
 
 
@@ -233,7 +233,7 @@ def check_goes_on(fit: Any, given: "Given", before: Stream) -> None:
     fitted, now = fit.model_.columns.sizes[axis], given.model.columns.sizes[axis]
     if fitted != now:
         name = next(p for p in ("n_topics", "n_components") if hasattr(fit, p))
-        raise ValueError(f"{name} must be the {fitted} of the first rows, got {now}")
+        raise ValueError(f"{name} must stay at {fitted}, as for the first rows, got {now}")
     if spec != fit.model_.spec:
         raise ValueError(f"the model must be that of the first rows, {fit.model_.spec}, got {spec}")
     if (given.first.column_labels is None) == hasattr(fit, "feature_names_in_"):

@@ -64,7 +64,7 @@ def dispersions(
     likelihood: Any = model.likelihood
     if likelihood.name != NegativeBinomial.name:
         raise ValueError(
-            f"dispersions go with likelihood {NegativeBinomial.name!r}, got a fit with {likelihood.name!r}"
+            f"dispersions require likelihood {NegativeBinomial.name!r}, got a fit with {likelihood.name!r}"
         )
     if not likelihood.parameter_axes:
         p = float(likelihood.dispersion)

@@ -41,14 +41,14 @@ def check_covariates_given(model: Any) -> None:
     """Refuse covariates for a model without a formula; raises ValueError."""
     if model._formula is None:
         raise ValueError(
-            "covariates go with prevalence, a formula of TopicModel, TensorModel or BlockModel, got none"
+            "covariates require prevalence, a formula of TopicModel, TensorModel or BlockModel, got none"
         )
 
 
 def check_dates_given(model: Any) -> None:
     """Refuse dates that a model cannot take, before its data are read; raises ValueError."""
     if not model._takes_dates:
-        raise ValueError(f"time goes with TopicModel, whose rows may have dates, got {type(model).__name__}")
+        raise ValueError(f"time requires a TopicModel, whose rows may have dates, got {type(model).__name__}")
     check_need(model._method, "dates", "time")
     if model._n_upper:
         raise ValueError(

@@ -118,7 +118,7 @@ class Saver:
                 self.failed = True
                 reason = os.strerror(error.errno) if error.errno else str(error)
                 warnings.warn(
-                    f"checkpoint {path} cannot be written ({reason}): the fit goes on without it, and tries again",
+                    f"checkpoint {path} cannot be written ({reason}): the fit continues without it and will try again",
                     RuntimeWarning,
                     stacklevel=2,
                 )
@@ -160,7 +160,7 @@ def _content(path: Path, names: tuple[str, ...] | None = None) -> dict[str, Any]
     """What a file holds under these names, or under all, with its seed and fingerprint."""
     if not path.exists():
         raise FileNotFoundError(
-            f"checkpoint {path} must exist to resume, got no file: leave resume out to begin anew"
+            f"checkpoint {path} must exist to resume, got no file: leave out resume (--resume) to start over"
         )
     try:
         check_npz(path)

@@ -55,7 +55,8 @@ def made(name: str, options: Mapping[str, Any]) -> Method:
     for option in options:
         if option not in options_of(METHODS[name]):
             able = [f"method {each!r}" for each, method in METHODS.items() if option in options_of(method)]
-            raise ValueError(f"{option} goes with {' or '.join(able) or 'no method'}, got method {name!r}")
+            rule = f"requires {' or '.join(able)}" if able else "is an option of no method"
+            raise ValueError(f"{option} {rule}, got method {name!r}")
     return METHODS[name](**options)
 
 
@@ -162,7 +163,7 @@ def check_data(method: Method, data: Data) -> None:
     """Refuse data on disk, totals, or exposures by cell where the method cannot use them; raises ValueError."""
     if isinstance(data, ReleaseFiles):
         if not method.batches:
-            raise ValueError(f"data on disk goes with {those('batches')}, got method {method.name!r}")
+            raise ValueError(f"data on disk requires {those('batches')}, got method {method.name!r}")
         return
     if data.totals is not None and not method.totals:
         raise ValueError(
@@ -196,7 +197,7 @@ def check_need(method: Method, need: str, name: str) -> None:
     """Refuse what a prior needs for a method that cannot treat it; raises ValueError, which begins with the name."""
     ability, does = NEEDS[need]
     if not getattr(method, ability):
-        raise ValueError(f"{name} goes with {those(ability)}, which {does}, got method {method.name!r}")
+        raise ValueError(f"{name} requires {those(ability)}, which {does}, got method {method.name!r}")
 
 
 NEEDS: dict[str, tuple[str, str]] = {

@@ -30,7 +30,7 @@ def checked_modes(modes: Sequence[str], n_modes: int, *taken: str) -> list[str]:
     found = {*RESERVED, *factors, *(f"{name}{end}" for name in factors for end in HYPERS)}.intersection(names)
     if found:
         raise ValueError(
-            f"modes must differ from the names of the posterior's own arrays, got {sorted(found)}: call them otherwise"
+            f"modes must differ from the names of the posterior's own arrays, got {sorted(found)}: choose other names"
         )
     return names
 

@@ -279,7 +279,7 @@ def _check(grid: Grid, source: Source) -> None:
             raise ValueError(f"{name} must be one or more, all different, got {list(values)!s:.80}")
     called = [said(each) for each in grid.levels]
     if len(set(called)) < len(called):
-        raise ValueError(f"levels must differ by what they are called, which tables have, got {called}")
+        raise ValueError(f"levels must have different names in tables, got {called}")
     if grid.replicates < 2:
         raise ValueError(f"replicates must be at least 2, to estimate the error, got {grid.replicates}")
     if min(grid.rows) < 2:

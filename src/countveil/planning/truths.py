@@ -66,7 +66,9 @@ class FromPrior:
 
     def __init__(self, n_topics: int, n_words: int, total: float, dispersion: float | None = None) -> None:
         if n_topics < 1 or n_words < 2:
-            raise ValueError(f"a plan needs a topic and two words or more, got {n_topics} and {n_words}")
+            raise ValueError(
+                f"n_topics must be at least 1 and n_words at least 2, got {n_topics} and {n_words}"
+            )
         if not 0.0 < total < 1e9:
             raise ValueError(f"total must be positive and below 1e9, got {total}")
         if isinstance(dispersion, str):

@@ -90,7 +90,7 @@ def tidy_table(found: pd.DataFrame, measure: str, rows: int | None) -> pd.DataFr
             raise ValueError(f"rows must be one of {known}, got {rows}")
         found = found[found["rows"] == wanted]
     elif rows is not None:
-        raise ValueError(f"rows goes with the table of a plan, got {rows} and a table without rows")
+        raise ValueError(f"rows requires the table of a plan, got {rows} and a table without rows")
     middle = found[column].astype(float)
     low, high = middle, middle
     if f"{measure}_error" in found:

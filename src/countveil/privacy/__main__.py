@@ -198,7 +198,7 @@ def _obtained(
         made = _read(entry, study, ledger)
     if made.covariates != stated:
         left, given = (", ".join(_stated(study, each)) for each in (made, made._replace(covariates=stated)))
-        raise ValueError(f"covariates must be those of the report that left, {left}, got {given}")
+        raise ValueError(f"covariates must be those of the report that was sent, {left}, got {given}")
     return entry
 
 

@@ -55,7 +55,7 @@ def _in_one_wave(row_labels: tuple[str, ...], of_row: tuple[int, ...]) -> str:
         found = clash(label for label, place in zip(row_labels, of_row, strict=True) if place == wave)
         if found and found[0] != found[1]:
             return (
-                f"called {found[0]!r} and {found[1]!r}, which are one name but for case, blanks and Unicode form: "
+                f"called {found[0]!r} and {found[1]!r}, which differ only in case, blanks or Unicode form: "
                 "rename one of them if they are two people"
             )
     return "with the same label"

@@ -311,8 +311,8 @@ class Ledger:
         if not anew and any(entry.study == study for entry in gone):
             raise LimitError(
                 "this record must be released once under this study (in waves, once in each), got a request for "
-                "another release of it; the released report can be had again at its own level; fresh noise must be "
-                "asked for anew, and adds to what is known about the record"
+                "another release: ask for the released report at its own level, or for fresh noise (--anew), which "
+                "adds to what is known about the record"
             )
         limit = self.limit()
         if limit is None:

@@ -100,7 +100,7 @@ def _refuse_other_order(level: Any, labels: Sequence[str] | None) -> None:
         if name != label:
             raise ValueError(
                 f"level must have the row labels of counts in their order, got a different label at row {row}: "
-                "sort it as they are, or pass its .tolist() to go by position"
+                "sort it in their order, or pass .tolist() to match by position"
             )
 
 

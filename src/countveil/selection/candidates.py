@@ -57,7 +57,7 @@ def candidates_of(
     named = named_models(models)
     formulas = {name: getattr(model, "prevalence", None) for name, model in named.items()}
     if covariates is not None and not any(formulas.values()):
-        raise ValueError("covariates go with prevalence, a formula that one of the models has, got none")
+        raise ValueError("covariates require prevalence, a formula that one of the models has, got none")
     differing = differences(named)
     if isinstance(data, Release):
         data = observations_of(data)

@@ -71,7 +71,7 @@ def read(path: Path, mark: str, sizes: dict[Place, int]) -> dict[Place, Scored]:
         ) from error
     if found != mark:
         raise ValueError(
-            f"checkpoint {path} must be of the same data, models and seed, got that of another comparison"
+            f"checkpoint {path} must be of the same data, models and seed, got one of a different comparison"
         )
     done = {}
     for (model, fold), size in sizes.items():
@@ -255,7 +255,7 @@ def keep(path: Path, mark: str, done: dict[Place, Scored]) -> None:
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
         warnings.warn(
-            f"checkpoint {path} cannot be written ({reason}): the comparison goes on without it",
+            f"checkpoint {path} cannot be written ({reason}): the comparison continues without it",
             RuntimeWarning,
             stacklevel=2,
         )

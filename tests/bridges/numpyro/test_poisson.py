@@ -227,7 +227,7 @@ def test_other_bad_input_is_refused():
     assert PrivatizedPoisson(1.0, 0.5, validate_args=True).log_prob(-3) < 0
     with pytest.raises(TypeError, match="key must be a JAX random key, got int"):
         PrivatizedPoisson(1.0, 0.5).sample(1)
-    with pytest.raises(NotImplementedError, match="differentiable in rate alone, got a derivative in alpha"):
+    with pytest.raises(NotImplementedError, match="differentiable only in rate, got a derivative in alpha"):
         jax.grad(lambda a: PrivatizedPoisson(1.0, a).log_prob(3))(0.5)
 
 

@@ -279,7 +279,7 @@ def test_numbers_of_a_parquet_keep_their_values(tmp_path):
 def test_a_number_beside_a_word_for_hidden_counts_is_left_out_with_a_warning(tmp_path):
     (tmp_path / "t.csv").write_text("area,age,n,status\nA,x,0,suppressed\nA,y,6,\nB,x,9,E\nB,y,0,..\n")
     words = Words(("suppressed",), ("..",))
-    with pytest.warns(UserWarning, match="2 numbers beside a status that says there is none: left out"):
+    with pytest.warns(UserWarning, match="2 numbers left out, because the status says that there is none"):
         read = read_long(tmp_path / "t.csv", ["area", "age"], "n", words, status="status")
     np.testing.assert_array_equal(read.frame["n"], [np.nan, 6, 9, np.nan])
     assert read.masked.tolist() == [False, False, False, True]

@@ -182,7 +182,7 @@ def _log_prob_jvp(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tupl
     for name, tangent in (("reports", tangents[0]), ("alpha", tangents[3])):
         if type(tangent) is not zero:
             raise NotImplementedError(
-                f"log_prob is differentiable in mean and concentration alone, got a derivative in {name}: "
+                f"log_prob is differentiable only in mean and concentration, got a derivative in {name}: "
                 "alpha and the reports are known, so wrap them in jax.lax.stop_gradient"
             )
     score, *slopes = _score_and_gradients(*primals)

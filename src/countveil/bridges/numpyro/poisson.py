@@ -139,7 +139,7 @@ def _log_prob_jvp(primals: tuple[Array, ...], tangents: tuple[Any, ...]) -> tupl
     for name, tangent in (("reports", tangents[0]), ("alpha", tangents[2])):
         if type(tangent) is not jax.custom_derivatives.SymbolicZero:
             raise NotImplementedError(
-                f"log_prob is differentiable in rate alone, got a derivative in {name}: "
+                f"log_prob is differentiable only in rate, got a derivative in {name}: "
                 "alpha and the reports are known, so wrap them in jax.lax.stop_gradient"
             )
     score = _log_prob(*primals)

@@ -75,8 +75,8 @@ def without_margins(
         return table, []
     if row is not None and column is not None and of is None:
         raise ValueError(
-            "--total-row and --total-column must come with --totals-of rows, columns or both, which says whose totals "
-            "are kept"
+            "--total-row and --total-column must come with --totals-of rows, columns or both, which states whose "
+            "totals are kept"
         )
     of = of or ("columns" if column is None else "rows")
     wanted = {"rows": ["column"], "columns": ["row"], "both": ["row", "column"]}.get(of)
@@ -98,7 +98,7 @@ def without_margins(
         keep_columns[place_of(column, columns, "--total-column")] = False
     values = np.ma.masked_array(np.ma.getdata(values).astype(float), np.ma.getmaskarray(values))
     if not keep_rows.any() or not keep_columns.any():
-        raise ValueError("the table must have rows and columns beside its totals, got none")
+        raise ValueError("the table must have rows and columns besides its totals, got none")
     shape, margins = (int(keep_rows.sum()), int(keep_columns.sum())), []
     if of in ("rows", "both"):
         margins.append(((1,), values[keep_rows][:, ~keep_columns].ravel()))

@@ -253,7 +253,7 @@ def read_long(
             stated = stated._replace(decimal=".")  # as the format has it
     if n_dropped:
         warnings.warn(
-            f"{amount(n_dropped, 'number')} beside a status that says there is none: left out",
+            f"{amount(n_dropped, 'number')} left out, because the status says that there is none",
             UserWarning,
             stacklevel=2,
         )
