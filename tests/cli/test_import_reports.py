@@ -235,7 +235,7 @@ def test_totals_of_a_long_table_are_in_a_file_of_their_own(here):
 @pytest.mark.parametrize(
     ("options", "rule"),
     [
-        (("--total-row", "Total", "--total-column", "All"), "says whose totals are kept"),
+        (("--total-row", "Total", "--total-column", "All"), "states whose totals are kept"),
         (("--totals", "rows.csv"), "--totals must come with --totals-of"),
         (("--totals-of", "rows"), "--totals-of must come with"),
         (

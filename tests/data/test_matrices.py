@@ -349,7 +349,7 @@ def test_a_table_of_exposures_has_the_labels_of_the_reports():
     ("exposure", "said"),
     [
         (CELLS[:, :2], r"exposure must broadcast to the shape of the reports \(2, 3\), got shape \(2, 2\)"),
-        (np.array([1.0, 2.0]), r"exposure must say whether it is of rows or of columns, got shape \(2,\)"),
+        (np.array([1.0, 2.0]), r"exposure must show whether it belongs to rows or to columns, got shape \(2,\)"),
         (np.where(CELLS == 0.5, 0.0, CELLS), r"positive and finite, got 0.0 at index \(1, 1\): mask a cell"),
         (np.where(CELLS == 0.5, np.nan, CELLS), r"exposure must be positive and finite, got nan"),
         (-1.0, r"exposure must be positive and finite, got -1.0"),
@@ -365,7 +365,7 @@ def test_other_exposures_are_refused(make, exposure, said):
 
 
 def test_of_as_many_rows_as_columns_a_vector_could_be_either():
-    with pytest.raises(ValueError, match="exposure must say whether it is of rows or of columns"):
+    with pytest.raises(ValueError, match="exposure must show whether it belongs to rows or to columns"):
         cv.ExactCounts(np.eye(3, dtype=int), exposure=[1.0, 2.0, 3.0])
 
 

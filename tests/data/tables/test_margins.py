@@ -198,7 +198,7 @@ def test_a_total_that_was_never_reported_is_in_no_group_where_nan_is_a_hidden_on
 @pytest.mark.parametrize(
     ("asked", "rule"),
     [
-        (("all", "sum", None), "says whose totals are kept"),
+        (("all", "sum", None), "states whose totals are kept"),
         (("all", None, "rows"), "must come with --total-column"),
         ((None, "sum", "columns"), "must come with --total-row"),
         (("none", None, None), "--total-row must be the name of one in the table, got 'none', which 0 have"),
