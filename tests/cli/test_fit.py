@@ -71,7 +71,7 @@ def test_a_method_without_calibrated_intervals_prints_none_and_says_why(here):
     assert "most probable words: probability in % " in words(found.stdout)
     assert "No intervals: those of method 'em' are not calibrated." in found.stdout
     own, _, total = found.stdout.partition("Expected sum of counts:")
-    assert "by the reports alone, without a model (90% interval)" in words(total)
+    assert "from the reports, without a model (90% interval)" in words(total)
     assert "90%" not in own
     assert not re.search(r"\d to \d", own)
 
@@ -181,7 +181,7 @@ def test_totals_are_said_by_the_fit_and_by_the_reports(here):
     fit, release = cv.TopicModel.load("f.nc"), cv.Release.load("r.npz")
     found = totals_of(fit, fit._observed(release))
     assert f"Expected sum of counts: {found}." in said
-    assert " by the reports alone, without a model (90% interval)" in str(found)
+    assert " from the reports, without a model (90% interval)" in str(found)
     assert "Try" not in said
     assert "dispersion" not in said
 

@@ -44,7 +44,7 @@ def help_of(*names):
 
 def test_help_says_that_levels_of_rho_keep_the_sign():
     assert "levels of rho need it" in help_of("study", "new")["signed"]
-    assert "as --rho always does" in help_of("privatize")["truncated"]
+    assert "--rho always keeps them" in help_of("privatize")["truncated"]
 
 
 class Size(NamedTuple):

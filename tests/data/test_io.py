@@ -203,7 +203,9 @@ def test_csv_with_a_named_column_of_row_labels(csv_file):
 def test_only_a_csv_has_a_header(tmp_path):
     np.save(tmp_path / "counts.npy", COUNTS)
     for told in ({"header": False}, {"row_labels": "id"}):
-        with pytest.raises(ValueError, match=r"header \(--no-header\) and row labels \(--row-labels\) apply only to a \.csv"):
+        with pytest.raises(
+            ValueError, match=r"header \(--no-header\) and row labels \(--row-labels\) apply only to a \.csv"
+        ):
             read_counts(tmp_path / "counts.npy", **told)
 
 

@@ -349,7 +349,10 @@ def test_a_table_of_exposures_has_the_labels_of_the_reports():
     ("exposure", "said"),
     [
         (CELLS[:, :2], r"exposure must broadcast to the shape of the reports \(2, 3\), got shape \(2, 2\)"),
-        (np.array([1.0, 2.0]), r"exposure must show whether it belongs to rows or to columns, got shape \(2,\)"),
+        (
+            np.array([1.0, 2.0]),
+            r"exposure must show whether it belongs to rows or to columns, got shape \(2,\)",
+        ),
         (np.where(CELLS == 0.5, 0.0, CELLS), r"positive and finite, got 0.0 at index \(1, 1\): mask a cell"),
         (np.where(CELLS == 0.5, np.nan, CELLS), r"exposure must be positive and finite, got nan"),
         (-1.0, r"exposure must be positive and finite, got -1.0"),

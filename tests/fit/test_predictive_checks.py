@@ -145,7 +145,7 @@ def test_sums_that_are_slightly_off_are_those_of_the_reports():
     assert said == []
     (said,) = of_counts(stub(0.9 * theta, phi, (), POISSON), data, np.arange(200))[1]
     assert said.startswith("Sums of many counts are slightly off: the true counts of all reports add up to ")
-    assert said.endswith("). Tables of sums are by the reports alone.")
+    assert said.endswith("). Tables of sums use only the reports.")
 
 
 @pytest.mark.parametrize(

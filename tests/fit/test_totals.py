@@ -124,7 +124,7 @@ def test_a_total_falls_short_beyond_its_interval_and_two_errors(totals, short):
 def test_the_printed_interval_is_that_of_the_reports_where_they_have_one():
     found, half = Totals(100.0, 10.0, 60.0, 55.0, 65.0), 10.0 * norm.ppf(0.95)
     assert (found.lower, found.upper) == pytest.approx((100.0 - half, 100.0 + half))
-    assert str(found) == "60 by this fit; 84 to 116 by the reports alone, without a model (90% interval)"
+    assert str(found) == "60 by this fit; 84 to 116 from the reports, without a model (90% interval)"
     assert found.facts == {
         "reported": 100.0,
         "error": 10.0,
@@ -133,7 +133,7 @@ def test_the_printed_interval_is_that_of_the_reports_where_they_have_one():
         "upper": found.upper,
     }
     assert (Totals(5.0, 10.0, 6.0, 5.0, 7.0).lower, Totals(-30.0, 10.0, 6.0, 5.0, 7.0).upper) == (0.0, 0.0)
-    assert str(Totals(100.0, 0.0, 99.0, 90.0, 105.0)) == "99 by this fit; 100 by the reports alone"
+    assert str(Totals(100.0, 0.0, 99.0, 90.0, 105.0)) == "99 by this fit; 100 from the reports"
     alone = Totals(np.nan, np.nan, 60.0, 55.0, 65.0)
     assert (alone.lower, alone.upper) == (55.0, 65.0)
     assert str(alone).startswith("60 by this fit (90% interval 55 to 65); ")
@@ -265,7 +265,7 @@ def test_a_sum_that_is_known_is_printed_as_such_and_comes_back_from_a_file(tmp_p
     fit = fitted(cv.TopicModel(2, **SHORT), data)
     found = fit.totals()
     assert found.lower == found.upper == found.reported == TABLE.sum()
-    assert str(found).endswith(f"by this fit; {TABLE.sum():,} exactly, by the totals")
+    assert str(found).endswith(f"by this fit; {TABLE.sum():,} exactly, from the totals")
     assert found.facts["lower"] == found.facts["upper"] == TABLE.sum()
     assert not found.far_off
     fit.save(tmp_path / "fit.nc")

@@ -50,7 +50,7 @@ def test_pictures_are_of_activity_transitions_and_the_largest_forecasts(fit, ahe
     alts = [each["alt"] for each in read(page).named("img")]
     assert sum(alt.startswith("Expected counts in each time step from 2000 to 2011") for alt in alts) == 1
     assert sum(alt.startswith("Components as circles") for alt in alts) == 1
-    fans = [alt for alt in alts if "a fan of those to come" in alt]
+    fans = [alt for alt in alts if "a fan chart of the forecast" in alt]
     means = ahead.rates.sum(["draw", "time"]).to_numpy()
     assert [alt.split(":")[0] for alt in fans] == [f"item {ITEMS[i]}" for i in np.argsort(-means)[:FANS]]
     draws = ahead.counts.isel(item=int(np.argmax(means)))

@@ -76,7 +76,7 @@ def test_a_page_and_a_checklist_take_observations_which_state_no_level():
     page = render(fit, data)
     assert "The fit keeps the strength of the noise, not the level" in page
     assert "without the release" not in page
-    assert "The fit keeps the strength of the noise alone." in str(checklist_of(fit, data))
+    assert "The fit keeps only the strength of the noise." in str(checklist_of(fit, data))
     with pytest.raises(ValueError, match="the release that was fitted, got PrivatizedCounts"):
         render(fit, data, naive=True)
     for make in (render, checklist_of):

@@ -32,7 +32,7 @@ def counts(
         str | None,
         typer.Option(
             "--sums",
-            help="Write sums by these axes (separated by commas) instead of single counts.",
+            help="Write sums by these axes instead of single counts: separated by commas, or '' for the sum of all.",
         ),
     ] = None,
     interval: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,

@@ -89,7 +89,7 @@ class Sampling(NamedTuple):
         typer.Option(
             rich_help_panel=SAMPLER,
             help="Compute on the workers of this Dask scheduler, such as tcp://10.0.0.1:8786; the result does not "
-            "depend on it. Needs countveil[dask].",
+            "depend on it. Needs the extra `dask`.",
         ),
     ] = None
 
@@ -138,7 +138,7 @@ def fit_topics(
     topics: Annotated[
         str,
         typer.Option(
-            help=f"Number of topics K, or {AUTO}; 50,20,5 for topics of topics: 20 of the 50, and 5 of the 20."
+            help=f"Number of topics K, or {AUTO}; 50,20,5 for layers: 20 upper topics above the 50, and 5 above the 20."
         ),
     ] = "10",
     rows: Rows,

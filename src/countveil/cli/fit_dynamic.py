@@ -76,7 +76,7 @@ def fit_dynamic(
         typer.Option(
             "--background",
             rich_help_panel=MODEL,
-            help="Add a component spread evenly over all items, for items that were never seen before.",
+            help="Give one component a flat prior over all items, for items that were never seen before.",
         ),
     ] = False,
     levels: Annotated[

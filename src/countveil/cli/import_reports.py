@@ -95,15 +95,15 @@ def import_table(
         typer.Option(
             metavar="COLUMN",
             rich_help_panel=TABLE,
-            help="With --long: the column that states why a cell has no number, in the words of --absent and "
-            "--missing.",
+            help="With --long: the column that states why a cell has no number, with the words that --absent "
+            "and --missing give.",
         ),
     ] = None,
     background: Annotated[
         str | None,
         typer.Option(
             rich_help_panel=TABLE,
-            help="With --long: what cells without a row are: 0 if rows of zeros were left out, missing if these cells "
+            help="With --long: what a cell without a row is: 0 if rows of zeros were left out, missing if these cells "
             "were never reported.",
         ),
     ] = None,

@@ -74,8 +74,8 @@ def privatize_counts(
         bool | None,
         typer.Option(
             "--truncated/--signed",
-            help="Truncate reports at zero, or keep negative ones, as --rho always does [default: truncate if the "
-            "counts are sparse].",
+            help="Truncate reports at zero, or keep negative ones [default: truncate if the counts are sparse; --rho "
+            "always keeps them].",
         ),
     ] = None,
     no_header: Annotated[
@@ -112,7 +112,7 @@ def privatize_counts(
 
     The noise is two-sided geometric with alpha = exp(-epsilon/N), or discrete Gaussian with --rho. It is sampled in
     exact arithmetic from the operating system's entropy, and cannot be seeded or repeated. Prints the privacy promise,
-    and never a count.
+    but no counts.
 
     Rules for a .csv: commas separate cells, and the encoding is UTF-8. Unless --no-header is given, the first row has
     column names, none of them a number. The first column has row labels if its header cell is empty or none of its

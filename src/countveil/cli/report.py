@@ -19,7 +19,7 @@ def report(
     release: Annotated[
         Path | None,
         typer.Option(
-            help="The release that was fitted: adds predictive checks and the share of variance due to noise."
+            help="The release that was fitted: adds predictive checks and what the noise contributes to the reports."
         ),
     ] = None,
     members: Members = 8,

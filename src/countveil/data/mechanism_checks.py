@@ -45,8 +45,8 @@ DIFFERENT = 3  # values, of which fewer show no grid
 LARGE = 8  # multiples of a base, from which on neighbouring ones are about as probable
 CUT = "The reports were truncated at zero, so they cannot show whether {level} is as stated."
 NEVER_CHECKED = {
-    Interval: "Counts that are given as ranges say nothing of whether the ranges are right.",
-    RandomisedResponse: "Flipped zeros and ones say nothing of how often they were flipped.",
+    Interval: "Counts that are given as ranges cannot show whether the ranges are right.",
+    RandomisedResponse: "Flipped zeros and ones cannot show how often they were flipped.",
 }
 Floats = NDArray[np.float64]
 

@@ -197,10 +197,10 @@ def of_spread(part: Part, pairs: np.ndarray) -> tuple[list[str], list[str]]:
         return [], []
     distance = float((pairs[:, 0] - pairs[:, 1]).mean()) / deviation
     if distance < -FAR:
-        said = "they are closer to their fit than noise of this size would let them be. Ask how they were protected."
+        said = "they are closer to their fit than noise of this size allows. Ask how they were protected."
         return [f"The reports contradict {part.name}: {said}"], []
     if distance > FAR:
-        said = "counts vary more than the model has it, or there is more noise than is stated."
+        said = "counts vary more than the model allows, or there is more noise than is stated."
         return [], [f"The fit does not explain how far the reports are spread: {said}"]
     return [], []
 
@@ -240,10 +240,10 @@ def of_counts(fit: Any, data: Observations, rows: np.ndarray) -> tuple[list[str]
         return [], []
     found = (
         f"the true counts of {sum_called(worst, far.size, rows)} add up to {counts[worst]:,.0f} by this fit, and to "
-        f"{alone[worst]:,.0f} by the reports alone (standard error {error[worst]:,.0f})."
+        f"{alone[worst]:,.0f} by the reports (standard error {error[worst]:,.0f})."
     )
     if (np.abs(counts - alone) <= SLIGHT * alone)[far > 0.0].all():
-        return [], [f"Sums of many counts are slightly off: {found} Tables of sums are by the reports alone."]
+        return [], [f"Sums of many counts are slightly off: {found} Tables of sums use only the reports."]
     return [f"The fit does not explain the sums of its reports: {found} {another_likelihood(fit)}"], []
 
 

@@ -154,12 +154,12 @@ class Totals(NamedTuple):
             interval = f"{number(self.lower)} to {number(self.upper)}"
         if np.isnan(self.reported):
             interval = interval and f" (90% interval {interval})"
-            return f"{fitted} by this fit{interval}; the reports alone, without a model, give no unbiased estimate"
-        source = "the reports and the totals" if self.by_totals else "the reports alone"
+            return f"{fitted} by this fit{interval}; the reports give no unbiased estimate without a model"
+        source = "the reports and the totals" if self.by_totals else "the reports"
         if not self.error:
-            known = "exactly, by the totals" if self.by_totals else f"by {source}"
+            known = "exactly, from the totals" if self.by_totals else f"from {source}"
             return f"{fitted} by this fit; {number(self.reported)} {known}"
-        return f"{fitted} by this fit; {interval} by {source}, without a model (90% interval)"
+        return f"{fitted} by this fit; {interval} from {source}, without a model (90% interval)"
 
 
 def number(value: float) -> str:
@@ -285,7 +285,7 @@ def verdict_of(table: pd.DataFrame, n_chains: int, shared: bool = True) -> tuple
     """One or two plain sentences, and the state: whether to trust the fit, and what to do next."""
     r_hat, ess = table["r_hat"].max(), table[["ess_bulk", "ess_tail"]].min().min()
     if not np.isfinite(ess):
-        return "Too few draws to say anything about convergence; ask for more draws.", State.UNCHECKED
+        return "Too few draws to judge convergence; ask for more draws.", State.UNCHECKED
     if n_chains == 1:
         said = f"One chain only, so agreement cannot be checked (effective draws at least {ess:.0f}); run several."
         return said, State.UNCHECKED
@@ -310,7 +310,7 @@ def verdict_of(table: pd.DataFrame, n_chains: int, shared: bool = True) -> tuple
         f"Not safe yet: {found}, and averages over {n_chains} chains are not steady (nested R-hat up to "
         f"{upwards(steady)}). Run about {more} chains, or tune longer"
     )
-    return said + ("; components can be reported with their support then." if shared else "."), State.UNSAFE
+    return said + ("; after that, report components with their support." if shared else "."), State.UNSAFE
 
 
 def agreed(said: str, shared: bool) -> tuple[str, State]:

@@ -70,8 +70,8 @@ def _parser() -> argparse.ArgumentParser:
         help="count, add noise, show the report, and write it once you agree",
         description="Counts a record over the study's words or categories, adds noise to every count, shows the "
         "report and writes it once you agree. Asking again gives the same report: its noise is drawn once.",
-        epilog=f"{counting.RULE}\n\nA .csv holds rows label,count; a .json holds label: count. Counts of what "
-        f"the study does not list are dropped on this device.\n\n{EXAMPLE}",
+        epilog=f"{counting.RULE}\n\nA .csv has rows label,count; a .json maps labels to counts. Counts "
+        f"that the study does not ask for are dropped on this device.\n\n{EXAMPLE}",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     make.add_argument("study", help="the study file")
@@ -114,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
     limit.add_argument("--precision", metavar="N", help="the N of --epsilon; a decimal")
     limit.add_argument(
         "--rho",
-        help="in place of both: largest total rho; a release at epsilon and N counts as (epsilon/N)^2/2; a decimal",
+        help="instead of both: largest total rho, a decimal; a release at epsilon and N counts as (epsilon/N)^2/2",
     )
     _with_ledger(limit)
     limit.set_defaults(run=_limit)

@@ -64,10 +64,10 @@ def learned(fit: FactorizationEstimator, factor: Factor) -> str:
 MARKUP = str.maketrans({each: f"\\{each}" for each in "\\`*[]<|"})
 GUIDE = "reports.md in the documentation"
 COVERAGE = (
-    "Of topics that were drawn from the model, 90% intervals of this method held 89 to 90% of the true rates at four "
-    "strengths of noise; with learned shapes they held 88% of the probabilities of planted topics' top words "
-    "(evidence.md in the documentation). They assume that the model is right, and say nothing of components that the "
-    "chains did not find."
+    "On data simulated from the model, 90% intervals of this method covered 89 to 90% of the true rates at four noise "
+    "levels; with learned shapes they covered 88% of the probabilities of planted topics' top words (evidence.md in "
+    "the documentation). They assume that the model is right, and do not cover components that the chains did not "
+    "find."
 )
 PAPER = (
     "Schein, Wu, Schofield, Zhou and Wallach (2019), Locally Private Bayesian Inference for Count Models, "
@@ -246,7 +246,7 @@ def privacy_items(fit: FactorizationEstimator, releases: Releases, files: Files)
     stated = bool(releases)
     known = dict.fromkeys(each for release in releases for each in release.known_mechanisms)
     without = [each for each in known if PrivacyLevel.kept_by(each) is None]
-    said = "The statement above has it." if stated else "The fit keeps the strength of the noise alone."
+    said = "The statement above has it." if stated else "The fit keeps only the strength of the noise."
     if without:
         said = f"There is none: {' and '.join(map(repr, without))} states no level of privacy."
     return [*rows, ("Level as it was stated", stated, said, "" if stated else again(files))]
@@ -267,7 +267,7 @@ def model_items(fit: FactorizationEstimator, files: Files) -> Rows:
         ("Parameters", True, f"{parameters(fit)}.", ""),
     ]
     unchecked = (
-        f"Fits keep no draws from their prior. {GUIDE} has code that draws from it: say what it allows."
+        f"Fits keep no draws from their prior. {GUIDE} has code that draws from it: state what it allows."
     )
     return [*rows, ("Prior predictive check", False, unchecked, "")]
 
@@ -347,7 +347,7 @@ def supports(fit: FactorizationEstimator, axis: str, many: str) -> tuple[str, bo
     """In how many chains the components of a kind are; the numbers of those that are not in all."""
     table = fit.parts.support(axis=axis)
     if table["support"].isna().all():
-        single = "One chain, or one point estimate, cannot say what another would find."
+        single = "One chain, or one point estimate, cannot show what another would find."
         return f"Support of the {many}", False, single, ""
     every = int((table["support"] > 1.0 - 1e-9).sum())
     others = ", ".join(
@@ -424,7 +424,7 @@ def sensitivity_items(fit: FactorizationEstimator, files: Files) -> Rows:
         (
             "Priors",
             False,
-            "Fit once more with another prior and the other options as they were, and say what changes.",
+            "Fit again with a different prior and all other options unchanged, and report what changes.",
             refit,
         ),
     ]
@@ -439,11 +439,7 @@ def comparison_of(fit: FactorizationEstimator) -> str:
 def closing_items(fit: FactorizationEstimator) -> Rows:
     """What intervals are printed and what they hold, and what to cite."""
     why = fit._reader.why_no_intervals
-    said = (
-        f"None: {why}."
-        if why
-        else f"Equal-tailed, of 90% unless another probability was asked for. {COVERAGE}"
-    )
+    said = f"None: {why}." if why else f"Equal-tailed 90% intervals, unless stated otherwise. {COVERAGE}"
     made = str(fit.posterior.attrs["library"])
     cited = f"{made}; this list by countveil {__version__}. Method: {PAPER} (CITATION.cff)."
     return [("Intervals", True, said, ""), ("To cite", True, cited, "")]

@@ -119,7 +119,7 @@ def fan_picture(fit: DynamicModel, ahead: Forecast, label: object, along: str) -
     )
     middle, names = np.median(draws, axis=0), ahead.counts[fit.time_axis].to_numpy()
     said = ", ".join(f"{name}: {value:,.0f}" for name, value in zip(names, middle, strict=True))
-    alt = f"{along} {label}: expected counts of the steps before, and a fan of those to come, whose medians are {said}."
+    alt = f"{along} {label}: expected counts of the steps before, and a fan chart of the forecast, with medians {said}."
     last = max(BEFORE, 3 * len(names))
     return picture(lambda ax: forecast(fit, ahead, label, along=along, last=last, ax=ax), alt, 3.6, 2.7)
 

@@ -248,7 +248,7 @@ def why_more(fit: FactorizationEstimator, part: Part, listed: int) -> str:
         return ""
     return (
         f"{listed} {part.many} are listed although the model has {asked}: chains found different {part.many}, and "
-        f"{part.many} of two chains count as one only if at least half of them overlaps."
+        f"{part.many} of two chains count as the same only if they overlap by at least half."
     )
 
 
