@@ -315,7 +315,7 @@ def test_subtotals_are_dropped_and_no_totals_of_all(here):
     assert "'North' (the sum of 2 others), row 'South' (the sum of 2 others), row 'All'" in fails(
         "import", *table
     )
-    assert "must be of totals of all others, got 'North'" in fails(
+    assert "needs totals of all other cells, got 'North'" in fails(
         "import", *table, "--totals-in-table", "use"
     )
     release, _ = run_import("t.csv", *EXACT, "--totals-in-table", "drop")

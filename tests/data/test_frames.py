@@ -203,7 +203,7 @@ def test_what_is_no_frame_no_value_and_no_axis_is_refused():
         ExactCounts.from_frame([1], ["a", "b"])
     with pytest.raises(ValueError, match="value must name the column of reports"):
         NaiveCounts.from_frame(EVENTS, ["sender", "action"])
-    with pytest.raises(ValueError, match="categories must be of axes among"):
+    with pytest.raises(ValueError, match="categories must be for axes among"):
         ExactCounts.from_frame(EVENTS, ["sender", "action"], categories={"year": YEARS})
     with pytest.raises(ValueError, match="as text"):
         ExactCounts.from_frame(EVENTS, ["sender", "year"], categories={"year": [1990, "1990", 1991]})

@@ -153,7 +153,9 @@ def test_data_need_words(fit):
     with pytest.raises(ValueError, match="known_topics need data with words as column labels"):
         model(**SHORT).fit(cv.PrivatizedCounts(REPORTS, alpha=np.exp(-1.0)))
     nameless = cv.TopicModel(3, **SHORT).fit(cv.PrivatizedCounts(REPORTS, alpha=np.exp(-1.0)))
-    with pytest.raises(ValueError, match="known_topics must be of a fit to data whose columns have words"):
+    with pytest.raises(
+        ValueError, match="known_topics must come from a fit to data whose columns have words"
+    ):
         model(nameless).fit(data())
     own = clone(fit).fit(data())
     with pytest.raises(ValueError, match="known_topics must be another fit, got the model itself"):

@@ -63,7 +63,7 @@ def test_names_are_given_changed_and_taken_away():
     assert found == {1: "b", 2: "c"}
     assert changed(found, {1: "c", 2: "b"}, range(3)) == {1: "c", 2: "b"}
     for names, message in (
-        ({3: "a"}, "names must be of numbers from 0 to 2, got 3"),
+        ({3: "a"}, "names must be for numbers from 0 to 2, got 3"),
         ({True: "a"}, "got True"),
         ({0: ""}, "names must be lines of 1 to 200 characters, got ''"),
         ({0: "a\x1b[31m"}, "names must be lines"),
@@ -130,7 +130,7 @@ def test_a_file_with_names_that_no_fit_keeps_is_refused(fit, tmp_path):
         ('{"z": {}}', "must state names of the components"),
         ('{"k": [1]}', "must state names by number"),
         ('{"k": {"-1": "a"}}', "must state names by number"),
-        ('{"k": {"6": "a"}}', "names must be of numbers from 0 to 5, got 6"),
+        ('{"k": {"6": "a"}}', "names must be for numbers from 0 to 5, got 6"),
         ('{"k": {"0": "a\\nb"}}', "names must be lines"),
         ('{"k": {"0": null}}', "names must be lines"),
     ):
@@ -205,11 +205,11 @@ def test_leading_members_are_the_most_probable():
         ('{"topic": {"0": "war"}}', "topic '0' must have \"leading\" and \"name\", got 'war'"),
         (
             '{"topic": {"9": {"leading": "a", "name": "war"}}}',
-            "must be of this fit, got topic '9' led by 'a', here by",
+            "must be from this fit, got topic '9' led by 'a', here by",
         ),
-        ('{"topic": {"\\u0661": {"leading": "a", "name": "war"}}}', "must be of this fit"),
-        ({"leading": "0, 1, 7"}, "must be of this fit, got topic '2' led by '0, 1, 7'"),
-        ({"leading": None}, "must be of this fit"),
+        ('{"topic": {"\\u0661": {"leading": "a", "name": "war"}}}', "must be from this fit"),
+        ({"leading": "0, 1, 7"}, "must be from this fit, got topic '2' led by '0, 1, 7'"),
+        ({"leading": None}, "must be from this fit"),
         ({"name": "war"}, "names must differ from each other, got 'war' twice"),
         ({"name": "a\nb"}, "names must be lines of 1 to 200 characters"),
         ({"name": 3}, "names must be lines of 1 to 200 characters"),

@@ -98,7 +98,7 @@ def test_a_start_is_resumed_only_with_the_same_factors(tmp_path):
     data, theta, topics = scene()
     path = tmp_path / "chains.npz"
     cv.TopicModel(3, start={"theta": theta, "phi": topics}, **SHORT).fit(data, checkpoint=path)
-    with pytest.raises(ValueError, match="must be of the same data and settings"):
+    with pytest.raises(ValueError, match="must come from the same data and settings"):
         cv.TopicModel(3, start={"theta": 2.0 * theta, "phi": topics}, **SHORT).fit(
             data, checkpoint=path, resume=True
         )

@@ -90,9 +90,9 @@ def test_what_does_not_fit_is_refused(tmp_path):
     with pytest.raises(FileExistsError, match="which exists: give resume=True"):
         model(**short).fit(observations, checkpoint=checkpoint)
     model(**short).fit(observations, checkpoint=checkpoint, resume=True)
-    with pytest.raises(ValueError, match="must be of seed 5, got seed 4: fit with that seed"):
+    with pytest.raises(ValueError, match="must have seed 5, got seed 4: fit with that seed"):
         model(**short | {"seed": 5}).fit(observations, checkpoint=checkpoint, resume=True)
-    with pytest.raises(ValueError, match="must be of the same data and settings"):
+    with pytest.raises(ValueError, match="must come from the same data and settings"):
         model(**short).fit(cv.PrivatizedCounts(reports, 0.6), checkpoint=checkpoint, resume=True)
     checkpoint.write_bytes(checkpoint.read_bytes()[:-200])
     with pytest.raises(ValueError, match="must be a file that a fit wrote"):
@@ -201,7 +201,7 @@ def test_priors_are_told_apart_by_their_facts(tmp_path, first, same, others):
     fit(first)
     fit(same, resume=True)
     for other in others:
-        with pytest.raises(ValueError, match="must be of the same data and settings"):
+        with pytest.raises(ValueError, match="must come from the same data and settings"):
             fit(other, resume=True)
 
 

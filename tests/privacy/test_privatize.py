@@ -424,7 +424,7 @@ def test_other_containers_are_refused(bad):
 
 def test_words_outside_the_vocabulary_are_refused_and_not_shown():
     with pytest.raises(
-        ValueError, match=r"^counts must be of words in the vocabulary, got 2 outside it"
+        ValueError, match=r"^counts must have only words of the vocabulary, got 2 outside it"
     ) as caught:
         privatize({"a": 1, "secret": 1, "other": 0}, LEVEL, vocabulary=["a"])
     assert "to drop them, pass {word: n for " in str(caught.value)

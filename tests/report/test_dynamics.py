@@ -73,5 +73,5 @@ def test_a_forecast_of_something_else_is_refused(fit, ahead, topic_fit):
     with pytest.raises(ValueError, match="forecast must be None for a TopicModel"):
         dynamics_of(topic_fit, ahead)
     other = ahead._replace(counts=ahead.counts.assign_coords(item=list("vwxyz")))
-    with pytest.raises(ValueError, match=r"with its labels along 'item', got \['v', .* and not \["):
+    with pytest.raises(ValueError, match=r"the labels of the fit along 'item', got \['v', .* and not \["):
         dynamics_of(fit, other)

@@ -383,7 +383,7 @@ def test_what_is_written_is_read_except_what_failed(tmp_path):
 def test_another_comparison_s_file_is_refused(tmp_path):
     write(tmp_path / "kept.npz", "mark", DONE)
     with pytest.raises(
-        ValueError, match=r"kept.npz must be of the same data, models and seed, got one of a different"
+        ValueError, match=r"kept.npz must come from the same data, models and seed, got one of a different"
     ):
         read(tmp_path / "kept.npz", "other", SIZES)
 

@@ -287,7 +287,7 @@ class StatedTotals(NamedTuple):
         partial = [str(line) for line in lines if line.is_partial]
         if partial:
             raise ValueError(
-                f"--totals-in-table use must be of totals of all others, got {', '.join(partial[:6])}: state "
+                f"--totals-in-table use needs totals of all other cells, got {', '.join(partial[:6])}: state "
                 "--totals-in-table drop, and give these totals by --totals and --totals-of with a file of groups"
             )
 

@@ -173,7 +173,7 @@ def cells_of_frame(
     axes = check_axes(frame, axes, value)
     for axis in categories or {}:
         if axis not in axes:
-            raise ValueError(f"categories must be of axes among {axes}, got {axis!r}")
+            raise ValueError(f"categories must be for axes among {axes}, got {axis!r}")
     coordinates, labels = [], []
     for axis in axes:
         codes, names = axis_codes(frame[axis], axis, (categories or {}).get(axis), show)

@@ -507,7 +507,7 @@ def of_values(
         raise ValueError(f"mechanism must have every value of {by!r} once, as text, got {twice!r:.60} twice")
     for each in known.values():
         if not isinstance(each, Mechanism):
-            raise TypeError(f"mechanism must be of countveil.mechanisms, got {type(each).__name__}")
+            raise TypeError(f"mechanism must be one of countveil.mechanisms, got {type(each).__name__}")
     if list(frame.columns).count(by) != 1:
         raise ValueError(f"by must be one column of the table, got {by!r}")
     names: Sequence[str] = (labels[axes.index(by)] or ()) if by in axes else list(frame[by].astype(str))

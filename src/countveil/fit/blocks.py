@@ -220,7 +220,7 @@ def check_both_sides(observations: Observations) -> None:
     unseen = np.log1p(-o.noise.positive_by_noise(np.broadcast_to(o.cell_level, o.shape)))
     if np.tril(unseen, -1).sum() < math.log(BY_CHANCE):
         raise ValueError(
-            "X must be of directed pairs, got reports only above the diagonal, as in an undirected network; "
+            "X must have directed pairs, got reports only above the diagonal, as in an undirected network; "
             "set directed=False (on the command line, --undirected)"
         )
 

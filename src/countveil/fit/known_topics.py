@@ -112,7 +112,7 @@ def table_of(topics: Any) -> pd.DataFrame:
         names, words = topics._reader.names_of(), topics._reader.axes["word"]
         if words.dtype.kind not in "OUT":
             raise ValueError(
-                "known_topics must be of a fit to data whose columns have words as labels, got numbers"
+                "known_topics must come from a fit to data whose columns have words as labels, got numbers"
             )
         shares = topics.components_
         index = [names.get(k, "") for k in range(len(shares))]

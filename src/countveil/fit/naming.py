@@ -166,7 +166,7 @@ def changed(names: Names, wanted: Mapping[int, str | None], numbers: range) -> N
     for number, name in wanted.items():
         whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
         if not whole or number not in numbers:
-            raise ValueError(f"names must be of numbers from 0 to {numbers[-1]}, got {number!r}")
+            raise ValueError(f"names must be for numbers from 0 to {numbers[-1]}, got {number!r}")
         found.pop(int(number), None)
         if name is not None:
             check_name(name)
@@ -230,7 +230,7 @@ def names_by_number(names: Any, leaders: Mapping[int, str], one: str) -> dict[in
         )
         if here != each["leading"]:
             raise ValueError(
-                f"names must be of this fit, got {one} {number!r:.20} led by {each['leading']!r:.80}, here by "
+                f"names must be from this fit, got {one} {number!r:.20} led by {each['leading']!r:.80}, here by "
                 f"{here!r:.80}: save the names from a page of this fit"
             )
         found[int(number)] = each["name"]

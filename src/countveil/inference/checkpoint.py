@@ -141,12 +141,12 @@ def read(
     content = _content(path)
     if content["seed"] != seed:
         raise ValueError(
-            f"checkpoint {path} must be of seed {seed}, got seed {content['seed']}: fit with that seed, "
+            f"checkpoint {path} must have seed {seed}, got seed {content['seed']}: fit with that seed, "
             "or remove the file"
         )
     if content["fingerprint"] != mark:
         raise ValueError(
-            f"checkpoint {path} must be of the same data and settings, got data or settings that differ: repeat "
+            f"checkpoint {path} must come from the same data and settings, got data or settings that differ: repeat "
             "those of the interrupted fit, or remove the file"
         )
     try:

@@ -173,7 +173,7 @@ def _from_mapping(counts: Any, vocabulary: Sequence[str] | None) -> tuple[Any, t
     outside = sum(word not in known for word in counts)
     if outside:
         raise ValueError(
-            f"counts must be of words in the vocabulary, got {outside} outside it "
+            f"counts must have only words of the vocabulary, got {outside} outside it "
             "(not shown: they are private); "
             "to drop them, pass {word: n for word, n in counts.items() if word in vocabulary}"
         )

@@ -135,4 +135,4 @@ def check_own(fit: DynamicModel, ahead: Forecast, others: list[str]) -> None:
     for axis in others:
         if not pd.Index(ahead.counts[axis].to_numpy()).equals(pd.Index(known[axis])):
             got = f"{ahead.counts[axis].to_numpy().tolist()!r:.60} and not {list(known[axis])!r:.60}"
-            raise ValueError(f"forecast must be of the fit, with its labels along {axis!r}, got {got}")
+            raise ValueError(f"forecast must have the labels of the fit along {axis!r}, got {got}")

@@ -71,7 +71,7 @@ def read(path: Path, mark: str, sizes: dict[Place, int]) -> dict[Place, Scored]:
         ) from error
     if found != mark:
         raise ValueError(
-            f"checkpoint {path} must be of the same data, models and seed, got one of a different comparison"
+            f"checkpoint {path} must come from the same data, models and seed, got one of a different comparison"
         )
     done = {}
     for (model, fold), size in sizes.items():

@@ -251,7 +251,7 @@ def test_checkpoints_of_other_moves_are_refused(tmp_path):
         )  # fmt: skip
 
     sample(1, False)
-    with pytest.raises(ValueError, match="must be of the same data and settings"):
+    with pytest.raises(ValueError, match="must come from the same data and settings"):
         sample(0, True)
     assert checkpoint.FORMAT == 7
 

@@ -403,13 +403,13 @@ def sided(frame: pd.DataFrame, labels: Sequence[Sequence[str] | None]) -> pd.Dat
     of = [side for side, own in zip(SIDES, labels, strict=True) if set(given) <= set(map(str, own or ()))]
     if len(of) == 2:
         raise ValueError(
-            "groups must be of labels of rows or of columns, got labels of both: call their column rows or columns"
+            "groups must have labels of rows or of columns, got labels of both: call their column rows or columns"
         )
     if not of:
         own = {str(label) for each in labels for label in each or ()}
         odd = next((label for label in given if label not in own), given[0])
         raise ValueError(
-            f"groups must be of labels of rows or of columns, got {odd!r}, which is not one with the others"
+            f"groups must have labels of rows or of columns, got {odd!r}, which is not one of these"
         )
     return frame.set_axis([of[0], frame.columns[1]], axis=1)
 
@@ -426,7 +426,7 @@ def by_side(frame: pd.DataFrame, labels: Sequence[Sequence[str] | None], value: 
     odd = next((name for name in names if (name in rows) == (name in columns)), None)
     if odd is not None:
         which = "both have" if odd in rows else "neither has"
-        raise ValueError(f"totals must be of labels of rows or of columns, got {odd!r}, which {which}")
+        raise ValueError(f"totals must have labels of rows or of columns, got {odd!r}, which {which}")
     parts: list[Any] = []
     for side, own in zip(SIDES, (rows, columns), strict=True):
         part = frame[names.isin(own)].rename(columns={key: side}).reset_index(drop=True)
