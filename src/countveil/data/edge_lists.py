@@ -148,7 +148,10 @@ def kind_of(path: Path, frame: pd.DataFrame, used: set[str | None]) -> bool | No
         kinds = {str(cell).strip().lower() for cell in frame[name]}
         if name.lower() == "type" and name not in used and kinds <= set(KINDS):
             if len(kinds) > 1:
-                raise ValueError(f"{path} must have edges of one type, got directed and undirected ones")
+                raise ValueError(
+                    f"{path} must have edges of one type, got directed and undirected ones: delete the column {name}, "
+                    "and state --directed or --undirected"
+                )
             return KINDS[kinds.pop()]
     return None
 

@@ -153,7 +153,9 @@ def read(
         snapshots = [_snapshot(content, chain, draws) for chain in range(draws[0].shape[0])]
         return snapshots, float(content["seconds"])
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"checkpoint {path} must hold whole chains, got: {error!s:.300}") from error
+        raise ValueError(
+            f"checkpoint {path} must hold whole chains, got: {error!s:.300}; remove the file to start over"
+        ) from error
 
 
 def _content(path: Path, names: tuple[str, ...] | None = None) -> dict[str, Any]:
