@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from math import prod
 
 from countveil.data.tables.cells import BLANK, NumberFormat, interval_of
@@ -133,8 +133,7 @@ def is_of_codes(name: str, column: Sequence[str], n_rows: int, beside_values: bo
         return False
     if are_intervals(full):
         return beside_values or bool(AXES.fullmatch(name))
-    whole = all(cell.isdecimal() or are_intervals([cell]) for cell in full)
-    return whole and any(form.fullmatch(name) for form in (AXES, KEYS, TIME_NAMES))
+    return are_levels(full) and any(form.fullmatch(name) for form in (AXES, KEYS, TIME_NAMES))
 
 
 def are_intervals(cells: Sequence[str]) -> bool:
@@ -171,39 +170,39 @@ def column_filled_once(columns: Mapping[str, list[str]], axes: Sequence[str]) ->
 
 
 def key_column(columns: Mapping[str, list[str]], labelled: bool = False) -> str | None:
-    """A column of numbers that is no count.
-
-    These are years and other times, by their name, their form or their number; codes that all differ, by their name or
-    with zeros before them; numbers of rows; and, where rows have no other label (not ``labelled``), a first column of
-    consecutive numbers, or with the name of an axis.
-    """
+    """A column of numbers that is no count, for one of the reasons below; ``labelled`` rows have another label."""
     first = [(name, with_cells(cells)) for name, cells in islice(columns.items(), MOST_COLUMNS)]
-    coded = {name: is_of_padded(cells) for name, cells in first}
+    padded = {name: is_of_padded(cells) for name, cells in first}
     for place, (name, cells) in enumerate(first):
-        whole = len(cells) > 1 and is_whole(cells)
+        several, differ = len(cells) > 1, len(set(cells)) == len(cells)
+        whole = several and is_whole(cells)
         years = whole and all(len(cell) == 4 and 1800 <= int(cell) <= 2100 for cell in cells)
-        differ = len(set(cells)) == len(cells)
         near = years and max(map(int, cells)) - min(map(int, cells)) < YEARS * len(set(cells))
-        times = len(cells) > 1 and not whole and all(map(TIMES.fullmatch, cells))
-        if (
-            times
-            or (years and TIME_NAMES.fullmatch(name))
-            or (near and (len(cells) >= YEARS or (not place and differ)))
-        ):
-            return name
-        if whole and differ and (KEYS.fullmatch(name) or (coded[name] and not all(coded.values()))):
-            return name
         run = whole and differ and int(max(cells, key=int)) - int(min(cells, key=int)) == len(cells) - 1
-        if run and len(cells) > 2 and RANKS.fullmatch(name):
-            return name
-        if place or labelled or not differ:
-            continue
-        if run and len(cells) > 3 and cells == sorted(cells, key=int):
-            return name
-        levels = len(cells) > 1 and all(cell.isdecimal() or are_intervals([cell]) for cell in cells)
-        if levels and AXES.fullmatch(name):
+        alone = several and differ and not place and not labelled
+        reasons = {
+            "times other than years": several and not whole and all(map(TIMES.fullmatch, cells)),
+            "years, by their name": years and TIME_NAMES.fullmatch(name),
+            "years close together": near and (len(cells) >= YEARS or (not place and differ)),
+            "codes, by their name": whole and differ and KEYS.fullmatch(name),
+            "codes with zeros before them": whole and differ and padded[name] and not all(padded.values()),
+            "ranks, by their name": run and len(cells) > 2 and RANKS.fullmatch(name),
+            "numbers of rows": alone and run and len(cells) > 3 and is_increasing(cells),
+            "levels, by the name of their axis": alone and AXES.fullmatch(name) and are_levels(cells),
+        }
+        if any(reasons.values()):
             return name
     return None
+
+
+def is_increasing(cells: Sequence[str]) -> bool:
+    """Whether whole numbers increase from row to row."""
+    return all(int(low) < int(high) for low, high in pairwise(cells))
+
+
+def are_levels(cells: Sequence[str]) -> bool:
+    """Whether all cells are whole numbers or intervals."""
+    return all(cell.isdecimal() or are_intervals([cell]) for cell in cells)
 
 
 def with_cells(column: Sequence[str]) -> Sequence[str]:

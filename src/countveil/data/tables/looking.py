@@ -6,7 +6,6 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
-from itertools import pairwise
 from math import gcd, log
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +19,8 @@ from countveil.data.tables.axes import (
     MOST_COLUMNS,
     SIGMAS,
     are_intervals,
+    is_increasing,
+    is_whole,
     key_column,
     long_axes,
 )
@@ -360,9 +361,7 @@ def label_columns(columns: dict[str, list[str]], names: Sequence[str], places: S
 def increasing_first(columns: dict[str, list[str]]) -> str | None:
     """A first column of whole numbers that increase from row to row, as codes of places do."""
     for name, cells in columns.items():
-        numbers = [int(cell) for cell in cells if cell.isdecimal()]
-        increases = all(low < high for low, high in pairwise(numbers))
-        return name if len(numbers) == len(cells) >= ROWS_TO_JUDGE and increases else None
+        return name if len(cells) >= ROWS_TO_JUDGE and is_whole(cells) and is_increasing(cells) else None
     return None
 
 
