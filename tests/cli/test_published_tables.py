@@ -400,6 +400,43 @@ def test_rates_beside_counts_are_refused(here):
     np.testing.assert_array_equal(release.reports, [[5, 7], [12, 5]])
 
 
+WIDE_RATES = [
+    ("place,flu,Rate\nA,120,12\nB,95,9\n", "column 'Rate'", ("Rate", "Rate (count)")),
+    ("place,flu,Average\nA,120,12\nB,95,9\n", "column 'Average'", ("Average", "all")),
+    ("what,A,B\nDeaths,120,95\nPopulation,900,800\n", "row 'Population'", ("Population", "Births")),
+    ("place,flu,lower,upper\nA,12,7,20\nB,9,5,14\n", "column 'lower', column 'upper'", ("lower", "middle")),
+]
+
+
+@pytest.mark.parametrize(("text", "said", "renamed"), WIDE_RATES)
+def test_rates_with_names_of_one_word_are_refused(here, text, said, renamed):
+    Path("t.csv").write_text(text)
+    assert f"must have counts only, got {said}: delete" in fails("import", "t.csv", "-o", "r.npz", *EXACT)
+    found = json.loads(run("look", "t.csv", "--json").stdout)
+    assert any("for --exposure: the command below refuses them." in asked for asked in found["questions"])
+    assert said in fails(*shlex.split(found["command"])[1:])
+    Path("t.csv").write_text(text.replace(*renamed))
+    assert run_import("t.csv", *EXACT)[0].shape == (2, text.split("\n")[0].count(","))
+
+
+def test_levels_of_rates_are_refused(here):
+    Path("t.csv").write_text(
+        "area,what,value\nN,Deaths,12\nN,Rate per 1000,1\nS,Deaths,9\nS,Rate per 1000,2\n"
+    )
+    long = ("--long", "area,what", "--value", "value", *EXACT)
+    assert "got what 'Rate per 1000': delete rates" in fails("import", "t.csv", "-o", "r.npz", *long)
+    Path("t.csv").write_text(Path("t.csv").read_text().replace("Rate per 1000", "Births"))
+    assert run_import("t.csv", *long)[0].shape == (2, 2)
+
+
+def test_a_matrix_of_words_may_have_the_word_rate(here):
+    counts = np.random.default_rng(1).poisson(1.0, (12, 30))
+    names = ["rate", "average", "population", *(f"word{i}" for i in range(27))]
+    for columns in (30, 10):
+        pd.DataFrame(counts[:, :columns], columns=names[:columns]).to_csv("t.csv")
+        np.testing.assert_array_equal(run_import("t.csv", *EXACT)[0].reports, counts[:, :columns])
+
+
 def test_rows_with_one_label_are_warned_of(here):
     Path("t.csv").write_text("r,s,a\nM,A,5\nF,A,12\nM,B,6\n")
     assert (

@@ -1,6 +1,6 @@
 import pytest
 
-from countveil.data.tables.axes import column_filled_once, key_column, long_axes, share_columns
+from countveil.data.tables.axes import column_filled_once, key_column, long_axes, rates_among, share_columns
 
 
 def columns_of(text):
@@ -87,9 +87,48 @@ def test_names_of_rates_and_shares():
         "Margin of error",
         "lower 95% CI",
         "%",
+        "B01001_001M",
+        "Standard error",
+        "Frauenanteil 2019",
+        "Arbeitslosenquote, 2019",
     ]
     assert share_columns(names) == names
+    assert share_columns([f"{name} (count)" for name in names]) == []
     assert (
         share_columns(["rate", "share", "Lower Saxony", "corporate tax", "meaning of life", "per person"])
         == []
     )
+
+
+@pytest.mark.parametrize(
+    ("names", "rates"),
+    [
+        ("Deaths Rate Births", "Rate"),
+        ("Deaths Average Births", "Average"),
+        ("Population_2019 Deaths", "Population_2019"),
+        ("Deaths Crude-rate", "Crude-rate"),
+        ("Deaths Rate,-crude", "Rate,-crude"),
+        ("Deaths Deaths-per-1,000", "Deaths-per-1,000"),
+        ("Deaths Lower Upper", "Lower Upper"),
+        ("Lower Middle Upper", ""),
+        ("Deaths Share-traders Meaning", ""),
+        ("Deaths Rate-(count)", ""),
+        ("Rate Ratio", ""),  # no others
+        ("Population", ""),
+    ],
+)
+def test_lines_of_rates(names, rates):
+    listed = [name.replace("-", " ") for name in names.split()]
+    found = rates_among(listed, [0.0] * len(listed))
+    assert found == [name.replace("-", " ") for name in rates.split()]
+
+
+def test_a_word_of_a_vocabulary_is_no_rate():
+    assert rates_among(["rate", "aid"], [0.5, 0.0]) == []
+    assert rates_among(["rate", "aid"], [0.1, 0.0]) == ["rate"]
+    sparse = [0.1, 0.4, 0.5]
+    assert rates_among(["rate", "aid", "war"], sparse) == []
+    assert rates_among(["rate", "aid", "war"], [0.0, *sparse[1:]]) == ["rate"]
+    words = ["rate", *(f"word{i}" for i in range(20))]
+    assert rates_among(words, [0.0] * 21) == []
+    assert rates_among(words[:-1], [0.0] * 20) == ["rate"]

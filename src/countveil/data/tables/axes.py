@@ -20,11 +20,15 @@ EXPOSURES = re.compile(
     r"population|exposure|person.?years|\bpopn?\b|einwohner|bev(ö|oe)lkerung", re.IGNORECASE
 )
 BESIDE = re.compile(
-    r"%|(?<![a-z])(rates?|ratio|shares?|per ?cent(age)?|pct|per 1[0 .,']*0|threshold|average|mean|moe|margin of error"
-    r"|ci|(lower|upper)(?=[\W_]*(ci|bound|limit|conf|[0-9]|$)))(?![a-z])",
+    r"%|_[0-9]{3}(ea|ma?)$|(?<![a-z])(rates?|ratio|shares?|per ?cent(age)?|pct|per 1[0 .,']*0|threshold|average|avg"
+    r"|mean|median|density|latitude|longitude|moe|margin of error|rse|standard (deviation|error)|std\.? ?(dev|err)"
+    r"|ci|[lu]cl|(lower|upper)(?=[\W_]*(ci|bound|limit|conf|[0-9]|$))|prozent|\w*(anteil|dichte)|\w+quote"
+    r"|durchschnitt|mittelwert|taux|moyenne|médiane|pourcentage|tasa|promedio|porcentaje)(?![a-z])",
     re.IGNORECASE,
 )
 """Numbers beside reports that are no reports."""
+COUNTED = "(count)"
+"""What a name ends with that has counts, whatever else it says."""
 TIME_NAMES = re.compile(r"(.*[\W_])?(year|years|\w*jahr|année|annee|año|ano)([\W_]of[\W_].*)?", re.IGNORECASE)
 KEYS = re.compile(
     r"(.*[\W_])?(id|ids|geoid|fips|insee|code|codes|ags|plz|zip|postcode|index|idx)|.*[a-z](Id|ID)"
@@ -39,8 +43,12 @@ AXES = re.compile(
 )
 RANKS = re.compile(r"no|nr|num|rank|rang|pos|position|#|n°|№", re.IGNORECASE)
 """Names of columns that number the rows."""
+RATE_ENDS = re.compile(r"\s*($|[(,]|per\b|of\b)", re.IGNORECASE)
+"""What follows the word for a rate in a name."""
+MANY_ZEROS = 0.2
 YEARS = 4  # rows of years, and years between two of them, at most
 MOST_COLUMNS = 50  # of a long table, and before which codes of records are
+FEW_COLUMNS = 20  # a vocabulary has more
 MOST_MEASURES = 4  # beside numbers that name cells; a table with more has a row for each record
 
 
@@ -220,4 +228,40 @@ def is_of_padded(cells: Sequence[str]) -> bool:
 def share_columns(names: Sequence[str]) -> list[str]:
     """Columns whose names, of several words, say that they have percentages, rates or averages."""
     several = [name for name in names if "%" in name or len(re.findall(r"[^\W_]+", name)) > 1]
-    return [name for name in several if BESIDE.search(name)]
+    return [name for name in several if BESIDE.search(name) and not name.endswith(COUNTED)]
+
+
+def rates_among(names: Sequence[str], absent: Sequence[float]) -> list[str]:
+    """The names of lines that have rates, averages or a population, beside others that do not.
+
+    Names are one word, or end with it. A word of a vocabulary may be called "rate" as well, but is ``absent`` from some
+    documents, as other words are: that is the share of a line's values that are not positive.
+    """
+    if len(names) > FEW_COLUMNS:
+        return []
+    between = zip(["", *names], names, [*names[1:], ""], strict=False)
+    called = [is_rate(name, before, after) for before, name, after in between]
+    are_words = 2 * sum(share >= MANY_ZEROS for share in absent) > len(names)
+    rates = [
+        name
+        for name, rate, share in zip(names, called, absent, strict=True)
+        if rate and (share == 0 if are_words else share < MANY_ZEROS)
+    ]
+    return [] if all(called) else rates
+
+
+def is_rate(name: str, before: str = "", after: str = "") -> bool:
+    """Whether a name between two others is that of a rate, an average or a population."""
+    if name.endswith(COUNTED):
+        return False
+    word = re.sub(r"[\W\d_]+", "", name).casefold()
+    if word in ("lower", "upper"):  # the ends of an interval if they are neighbours, or else of a scale
+        return {"lower": after, "upper": before}[word].casefold() == {"lower": "upper", "upper": "lower"}[
+            word
+        ]
+    ends = (
+        match
+        for match in BESIDE.finditer(name)
+        if RATE_ENDS.match(name, match.end()) or match[0][:4] == "per "
+    )
+    return bool(EXPOSURES.fullmatch(word) or BESIDE.fullmatch(word) or any(ends))

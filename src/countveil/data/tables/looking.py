@@ -16,6 +16,7 @@ from countveil.common.names import joined
 from countveil.data.tables.axes import (
     BESIDE,
     EXPOSURES,
+    MANY_ZEROS,
     MOST_COLUMNS,
     SIGMAS,
     are_intervals,
@@ -35,6 +36,8 @@ from countveil.data.tables.published import (
     label_places,
     long_columns,
     named_texts,
+    rate_levels,
+    rate_lines,
     read_long,
     read_protected,
 )
@@ -86,7 +89,6 @@ ZERO = frozenset(("-", "–", "—"))
 BELOW = (2, 3, 4, 5, 6, 7, 8, 10, 20, 30, 50, 100)
 """Below which agencies hide counts."""
 SOME = 3  # names in a question
-MANY_ZEROS = 0.2
 CODES = (-1, -2, -3, -8, -9, -98, -99, -888, -998, -999, -9999)
 """Numbers below zero that usually stand for something else."""
 _MONTH = r"(jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])[a-z]*"
@@ -196,6 +198,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         long = read_long(path, axes, value, words, status=status, stated=stated)
         cells, shown = long.cells, long.frame[value].to_numpy()
         levels = {axis: list(dict.fromkeys(long.frame[axis])) for axis in axes}
+        rates = rate_levels(long, axes, value)
         totals = totals_of_long(long, axes, value)
         n_absent = 0 if totals else math.prod(map(len, levels.values())) - cells.code.size
     else:
@@ -203,6 +206,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         assert wide.cells is not None
         cells, shown = wide.cells, wide.cells.values.ravel()
         levels = {"rows": wide.row_labels or [], "columns": wide.column_labels or []}
+        rates = rate_lines(wide)
         totals = totals_of_wide(wide)
         n_absent = 0
         above = above_indented(given.columns[labels[0]]) if labels else []
@@ -224,7 +228,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
                 f"No cells in {', '.join(empty[:SOME])}: headings or notes? Delete them, or state --absent '' or "
                 "--missing '': the command below refuses them."
             )
-    questions += doubtful_levels(levels)
+    questions += doubtful_levels(levels, bool(rates))
     tally = cells.tally()
     known = shown[~np.isnan(shown)]
     lattice = lattice_of(known)
@@ -310,8 +314,11 @@ def repeated_in(labels: Sequence[str]) -> list[str]:
     return [label for label, times in Counter(labels).items() if times > 1]
 
 
-def doubtful_levels(levels: dict[str, list[str]]) -> list[str]:
-    """Questions about labels whose numbers may be no counts, and labels that a spreadsheet changed."""
+def doubtful_levels(levels: dict[str, list[str]], refused: bool) -> list[str]:
+    """Questions about labels whose numbers may be no counts, and labels that a spreadsheet changed.
+
+    ``refused``: ``import`` refuses some of them.
+    """
     questions = []
     for names in levels.values():
         if len(names) > MOST_COLUMNS:
@@ -320,7 +327,7 @@ def doubtful_levels(levels: dict[str, list[str]]) -> list[str]:
         if odd:
             questions.append(
                 f"Counts, rates or a population in {', '.join(map(repr, odd[:SOME]))}? Delete rates and averages; put "
-                "a population into a file for --exposure."
+                f"a population into a file for --exposure{': the command below refuses them' * refused}."
             )
         dates = [name for name in names if MONTH_DAYS.fullmatch(name)]
         groups = [name for name in names if are_intervals([name])]

@@ -18,11 +18,13 @@ from countveil.common.extras import install
 from countveil.common.names import names_in
 from countveil.data.io import UNREADABLE, check_npy, read_counts
 from countveil.data.tables.axes import (
+    COUNTED,
     MOST_COLUMNS,
     are_intervals,
     column_filled_once,
     key_column,
     long_axes,
+    rates_among,
     share_columns,
 )
 from countveil.data.tables.cells import (
@@ -494,13 +496,48 @@ def check_empty(path: Path, table: ProtectedTable, words: Words) -> None:
         )
 
 
+def rate_lines(table: ProtectedTable) -> list[str]:
+    """The rows and columns of a wide table that have rates, averages or a population, by their names."""
+    if table.cells is None:
+        return []
+    values = np.ma.filled(np.ma.asarray(table.values, dtype=np.float64), np.nan)
+    known = ~np.isnan(values)
+    found = []
+    for side, labels, axis in (("row", table.row_labels, 1), ("column", table.column_labels, 0)):
+        absent = (values <= 0).sum(axis=axis) / np.maximum(known.sum(axis=axis), 1)
+        found += [f"{side} {name!r:.60}" for name in rates_among(labels or (), absent if labels else ())]
+    return found
+
+
+def rate_levels(table: LongTable, axes: Sequence[str], value: str) -> list[str]:
+    """The levels of the axes of a long table that have rates, averages or a population, by their names."""
+    known = table.frame[table.frame[value].notna()]
+    found = []
+    for axis in axes:
+        absent = known[value].le(0).groupby(known[axis]).mean()
+        names = list(dict.fromkeys(table.frame[axis]))
+        found += [
+            f"{axis} {name!r:.60}" for name in rates_among(names, absent.reindex(names, fill_value=0.0))
+        ]
+    return found
+
+
+def check_rates(path: Path, lines: Sequence[str]) -> None:
+    """Refuse lines of rates, averages or a population among those of counts; raises ValueError."""
+    if lines:
+        raise ValueError(
+            f"{path} must have counts only, got {', '.join(lines[:6])}: delete rates, shares and averages, put a "
+            f"population into a file or a column for --exposure, and end the names of what has counts with {COUNTED!r}"
+        )
+
+
 def check_shares(path: Path, names: Sequence[str]) -> None:
     """Refuse columns of rates, shares and averages among those of counts; raises ValueError."""
     shares = share_columns(names) if len(names) <= MOST_COLUMNS else []
     if shares:
         raise ValueError(
             f"{path} must have counts in its columns, got {', '.join(f'{name!r:.60}' for name in shares[:6])}: delete "
-            "columns of rates, shares and averages, or rename those that have counts"
+            f"columns of rates, shares and averages, and end the names of those that have counts with {COUNTED!r}"
         )
 
 
