@@ -429,6 +429,38 @@ def test_levels_of_rates_are_refused(here):
     assert run_import("t.csv", *long)[0].shape == (2, 2)
 
 
+@pytest.mark.parametrize("long", [False, True])
+def test_thousands_are_asked_for_and_warned_of(here, long):
+    text = "Jobs in {0}\narea,2019,2020\nN,12,14\nS,9,22\n"
+    if long:
+        text = "area,year,value,unit\nN,a,12,{0}\nN,b,9,{0}\nS,a,7,{0}\nS,b,5,{0}\n"
+    options = ("--long", "area,year", "--value", "value", *EXACT) if long else EXACT
+    Path("t.csv").write_text(text.format("Thousands"))
+    said = "are the numbers thousands, or rates, rather than counts? Multiply thousands by 1,000 in the file"
+    assert any(said in asked for asked in json.loads(run("look", "t.csv", "--json").stdout)["questions"])
+    assert (
+        f"warning: {'Thousands' if long else 'Jobs in Thousands'!r}: {said}"
+        in run_import("t.csv", *options)[1]
+    )
+    Path("t.csv").write_text(text.format("persons"))
+    assert "warning" not in run_import("t.csv", *options)[1]
+    assert not any(said in asked for asked in json.loads(run("look", "t.csv", "--json").stdout)["questions"])
+    multiplied = text.format("Thousands")
+    for number in ("12", "14", "22", ",9", ",7", ",5"):
+        multiplied = multiplied.replace(f"{number},", f"{number}000,").replace(
+            f"{number}\n", f"{number}000\n"
+        )
+    Path("t.csv").write_text(multiplied)
+    assert "warning" not in run_import("t.csv", *options[:-6], "--mechanism", "rounding", "--base", "1000")[1]
+
+
+def test_a_row_of_units_is_no_record(here):
+    Path("t.csv").write_text("Region;2019;2020\n;1000;1.000\nN;12;14\nS;28;22\n")
+    assert "got 1000, 1.000, which look like units, in" in fails("import", "t.csv", "-o", "r.npz", *EXACT)
+    Path("t.csv").write_text(Path("t.csv").read_text().replace(";1000;1.000\n", ""))
+    assert run_import("t.csv", *EXACT)[0].shape == (2, 2)
+
+
 def test_a_matrix_of_words_may_have_the_word_rate(here):
     counts = np.random.default_rng(1).poisson(1.0, (12, 30))
     names = ["rate", "average", "population", *(f"word{i}" for i in range(27))]

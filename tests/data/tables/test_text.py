@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from countveil.data.tables.text import Format, header_rows_of, read_text_table, text_of
+from countveil.data.tables.text import Format, header_rows_of, read_text_table, text_of, units_said
 
 NAMES = ["place", "Fälle 2021", "Fälle 2022"]
 ROWS = [["Łódź, the city", "12", "1,5"], ["Köln | Mülheim; east", "0", "<5"], ["Århus", "340", ""]]
@@ -249,3 +249,54 @@ def test_years_and_numbers_in_order_are_names(tmp_path, first):
     path = tmp_path / "t.csv"
     path.write_text(f"{first}\nB{',12' * first.count(',')}\n")
     assert read_text_table(path).names == first.split(",")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Employed (in thousands)",
+        "Persons ('000)",
+        "Persons (000s)",
+        "Jobs 000s",
+        "Erwerbstätige in Tausend",
+        "Erwerbstätige (1 000)",
+        "Angaben in 1.000",
+        "Bevölkerung in Tsd.",
+        "thousands of persons",
+        "Persons, Thousands",
+        "Emplois en milliers",
+        "Empleo en miles",
+        "THS_PER",
+        "values in millions",
+        "Umsatz in Mio. Euro",
+    ],
+)
+def test_units_are_found_wherever_they_stand(tmp_path, said):
+    path = tmp_path / "t.csv"
+    for text, constant in (
+        (f'"{said}"\nplace,a\nA,12\nB,7\n', ()),
+        (f'place,a\nA,12\nB,7\n"Note: {said}"\n', ()),
+        (f'place,"a, {said}"\nA,12\nB,7\n', ()),
+        ("place,a\nA,12\nB,7\n", (said,)),
+    ):
+        path.write_text(text)
+        found = read_text_table(path)
+        assert units_said(found.names, found.layout, constant) != []
+
+
+@pytest.mark.parametrize("title", ["Rate per 1,000", "Fälle je 100.000", "Deaths per thousand", "pour 1 000"])
+def test_rates_are_found_in_titles(tmp_path, title):
+    path = tmp_path / "t.csv"
+    path.write_text(f'"{title}"\nplace,a\nA,12\nB,7\n')
+    found = read_text_table(path)
+    assert units_said(found.names, found.layout) == [title]
+    path.write_text(f'place,a\nA,12\nB,7\n"Notes: rates are {title}"\n')
+    found = read_text_table(path)
+    assert units_said(found.names, found.layout) == []  # of other numbers
+
+
+def test_names_that_are_no_units(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('"Deaths in Thousand Oaks, 2,000 miles from here, in 2000"\nplace,thousands\nA,12\nB,7\n')
+    found = read_text_table(path)
+    assert units_said(found.names, found.layout) == []

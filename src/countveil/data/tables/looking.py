@@ -3,6 +3,7 @@
 import math
 import re
 import shlex
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
@@ -195,14 +196,18 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
             questions.append(
                 f"Some rows have the same {' and '.join(axes)}: the command refuses them. Is another column an axis?"
             )
-        long = read_long(path, axes, value, words, status=status, stated=stated)
+        with warnings.catch_warnings(record=True) as doubts:
+            warnings.simplefilter("always")
+            long = read_long(path, axes, value, words, status=status, stated=stated)
         cells, shown = long.cells, long.frame[value].to_numpy()
         levels = {axis: list(dict.fromkeys(long.frame[axis])) for axis in axes}
         rates = rate_levels(long, axes, value)
         totals = totals_of_long(long, axes, value)
         n_absent = 0 if totals else math.prod(map(len, levels.values())) - cells.code.size
     else:
-        wide = read_protected(path, words=words, stated=stated, row_labels=row_labels)
+        with warnings.catch_warnings(record=True) as doubts:
+            warnings.simplefilter("always")
+            wide = read_protected(path, words=words, stated=stated, row_labels=row_labels)
         assert wide.cells is not None
         cells, shown = wide.cells, wide.cells.values.ravel()
         levels = {"rows": wide.row_labels or [], "columns": wide.column_labels or []}
@@ -228,7 +233,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
                 f"No cells in {', '.join(empty[:SOME])}: headings or notes? Delete them, or state --absent '' or "
                 "--missing '': the command below refuses them."
             )
-    questions += doubtful_levels(levels, bool(rates))
+    questions += [*(f"{doubt.message}." for doubt in doubts), *doubtful_levels(levels, bool(rates))]
     tally = cells.tally()
     known = shown[~np.isnan(shown)]
     lattice = lattice_of(known)

@@ -57,6 +57,7 @@ from countveil.data.tables.text import (
     amount,
     read_text_table,
     text_of,
+    units_said,
 )
 from countveil.data.tables.total_lines import has_name
 from countveil.privacy._counts import reads_as_number
@@ -192,6 +193,7 @@ def read_protected(
     cells = read_cells(
         path, [given.columns[p] for p in kept], [names[p] for p in kept], words, stated, given.separator
     )
+    warn_of_units(given, cells.values)
     values, titles = cells.values, [names[place] for place in kept]
     check_columns(f"reports in {path}", titles if given.names else [], values, not places, ROW_LABELS)
     labels = [
@@ -266,6 +268,8 @@ def read_long(
         form = format_of(path, every, words, stated, given.separator)
         column |= {name: [without_marks(cell, form) for cell in column[name]] for name in numbers}
     read = read_cells(path, [cells], [value], words, stated, given.separator, blank, form)
+    others = [cells for name, cells in column.items() if name not in (*wanted, value)]
+    warn_of_units(given, read.values, [text_of(cells[0]) for cells in others if len(set(cells)) == 1])
     flat = read._replace(code=read.code[:, 0])
     frame = pd.DataFrame({name: texts(column[name]) for name in wanted} | {value: flat.values})
     return LongTable(frame, flat, given.layout, flags)
@@ -310,14 +314,17 @@ def read_columns(path: Path, stated: Format, header: bool) -> Columns:
 
 
 def check_numbers_of_columns(path: Path, rows: Sequence[Sequence[Any]]) -> None:
-    """Refuse a first record that numbers the columns, above records with labels; raises ValueError."""
+    """Refuse a first record of numbers or units of columns, above records with labels; raises ValueError."""
     cells = [text_of(cell).strip("()[]") for cell in rows[0]]
     numbers = cells if cells[0] else cells[1:]
     labelled = any(text_of(row[0]) and not reads_as_number(text_of(row[0])) for row in rows[1:])
-    if labelled and len(numbers) > 2 and numbers == [str(number) for number in range(1, len(numbers) + 1)]:
+    numbered = len(numbers) > 2 and numbers == [str(number) for number in range(1, len(numbers) + 1)]
+    units = not cells[0] and {re.sub(r"[., ]", "", cell) for cell in numbers} <= {"1000", "100000", "1000000"}
+    if labelled and (numbered or units):
+        what = "numbers of columns" if numbered else "units, in which the numbers below are stated"
         raise ValueError(
             f"{path} must have records below the names of columns, got {', '.join(numbers[:4])}, which look like "
-            "numbers of columns: delete that row, or state --header-rows if it is a record"
+            f"{what}: delete that row, or state --header-rows if it is a record"
         )
 
 
@@ -538,6 +545,18 @@ def check_shares(path: Path, names: Sequence[str]) -> None:
         raise ValueError(
             f"{path} must have counts in its columns, got {', '.join(f'{name!r:.60}' for name in shares[:6])}: delete "
             f"columns of rates, shares and averages, and end the names of those that have counts with {COUNTED!r}"
+        )
+
+
+def warn_of_units(given: Columns, values: Any, constant: Sequence[str] = ()) -> None:
+    """Warn of titles, notes, names and constant columns that say that numbers are thousands, or rates."""
+    said = units_said(given.names or [], given.layout, constant)
+    if said and (np.nan_to_num(values) % 1000).any():  # thousands were not multiplied yet
+        warnings.warn(
+            f"{', '.join(f'{text!r:.60}' for text in said[:3])}: are the numbers thousands, or rates, rather than "
+            "counts? Multiply thousands by 1,000 in the file, and state --mechanism rounding --base 1000",
+            UserWarning,
+            stacklevel=3,
         )
 
 

@@ -34,6 +34,13 @@ TIMES = re.compile(
 )
 """Labels of times that begin with digits, or a month with its year."""
 
+UNITS = re.compile(
+    r"\b(thousands|millions|tausend|tsd|mio|milliers|ths)\b|\bths_|\b(in|en|em) (million|mil(es|lones)\b"
+    r"|1[., ]?000\b)|\((1[., ]?000|['’]?000['’]?s?)\)|['’]000|\b000s",
+    re.IGNORECASE,
+)
+RATES = re.compile(r"\b(per|je|pro|pour|por) (1[0 .,\u00a0\u202f]*0\b|thousand|million)", re.IGNORECASE)
+
 
 class Format(NamedTuple):
     """What is stated about a file; None is to be found."""
@@ -74,6 +81,14 @@ class Layout(NamedTuple):
         for lines, where in ((self.preamble, "above"), (self.footer, "below")):
             parts += [f"{amount(len(lines), 'line')} {where} the table left out"] if lines else []
         return ", ".join(parts)
+
+
+def units_said(names: Sequence[str], layout: Layout | None, constant: Iterable[str] = ()) -> list[str]:
+    """What says that numbers are thousands, or rates: titles, notes, names of columns, ``constant`` cells."""
+    titles, notes = ((), ()) if layout is None else (layout.preamble, layout.footer)
+    several = [name for name in names if not name.isalpha()]  # "thousands" may be a word of a vocabulary
+    found = [text for text in titles if UNITS.search(text) or RATES.search(text)]
+    return found + [text for text in (*notes, *several, *constant) if UNITS.search(text)]
 
 
 class TextTable(NamedTuple):
