@@ -126,6 +126,18 @@ def test_files_that_are_no_tables_are_refused(here):
         ),
         ("r;a;b\nA;12;.\nB;4;•\n", "--missing . --missing '•' --mechanism interval --lower 0 --upper inf"),
         (
+            "n,m,sort,k,nr\nA,x,d,13,7\nB,y,d,27,9\n",
+            "--row-labels n,m,sort --mechanism interval --lower 0 --upper inf",
+        ),
+        (
+            "day,x,y\n" + "".join(f"2020-01-{i + 10},{i * i + 1},{7 * i % 5}\n" for i in range(12)),
+            "--mechanism interval --lower 0 --upper inf",
+        ),
+        (
+            "area,sex,jobs,disclosure\nA,M,12,\nA,F,0,N\nB,M,0,N\nB,F,34,\n",
+            "--status disclosure --missing N --long area,sex --value jobs --mechanism interval --lower 0 --upper inf",
+        ),
+        (
             'area,"sex, coded",n\nA,M,1234\nA,F,2345\nB,M,x\nB,F,3456\n',
             "--absent x --long 'area,\"sex, coded\"' --value n --mechanism suppression --below 100 --hides-zero",
         ),

@@ -23,6 +23,12 @@ def columns_of(text):
         ("a,b,count 1,1,9 1,2,7 2,1,8 2,3,8", ([], None, [])),  # counts, maybe of words
         ("a,b,c 1,1,9 1,2,7 2,1,8 2,2,8", ([], None, [])),
         ("a,b,2019,2020 x,u,3,4 x,v,4,5 y,u,5,6", ([], None, [])),  # of years
+        ("i,a,b,m 1,x,u,7 2,x,v,4 3,y,u,5 4,y,v,6", (["a", "b"], "m", [])),  # numbers of rows
+        ("i,a,b,Freq 1,x,u,7 2,x,v,4 3,y,u,5 4,y,v,6", (["a", "b"], "Freq", [])),
+        ("a,b,q,m x,u,1,7 x,v,1,4 y,u,1,5 y,v,1,6", (["a", "b"], "m", [])),  # the same everywhere
+        ("i,a,b 1,x,u 2,x,v 3,y,u 4,y,v", (["a", "b"], "i", [])),
+        ("id,k,a,m 1,30,u,7 2,30,v,4 3,40,u,5 4,40,v,6", (["k", "a"], "m", [])),  # a code of any name
+        ("k,a,m 30,u,7 30,v,4 40,u,5 40,u,6", ([], None, [])),
         ("doc,age,n,state,cat,dog,hen A,1,2,0,3,0,0 B,1,0,0,2,1,1 C,0,2,3,4,4,1", ([], None, [])),  # of words
     ],
 )

@@ -9,7 +9,22 @@ from countveil.data.tables.cells import BLANK, NumberFormat, interval_of
 from countveil.data.tables.formats import STATUSES
 from countveil.data.tables.text import TIMES
 
-VALUES = ("obs_value", "value", "values", "count", "counts", "n", "deaths", "number", "cases", "anzahl")
+VALUES = (
+    *(
+        "obs_value",
+        "value",
+        "values",
+        "count",
+        "counts",
+        "n",
+        "freq",
+        "_freq",
+        "_freq_",
+        "frequency",
+        "deaths",
+    ),
+    *("number", "cases", "anzahl"),
+)
 LIKE_VALUES = re.compile(
     r"(.*[\W_])?(gbc|private|noisy|\w*views|visits|counts?|deaths|births|cases|events|injuries|values?)([\W_].*)?",
     re.IGNORECASE,
@@ -56,7 +71,8 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
     """(axes, the column of reports, further columns of reports) of a long table; ([], None, []) of others.
 
     Axes are columns of labels, times, intervals or codes that together name each row once, as few of them as do so;
-    beside a column that has the name of reports, also columns of whole numbers if all combinations occur once.
+    where labels do not, or beside a column that has the name of reports, also columns of whole numbers if all
+    combinations occur once. Numbers of rows, and numbers that are the same everywhere, are no reports beside others.
     Rows may repeat a cell only beside a column that has the name of reports.
     """
     names = list(columns)
@@ -73,6 +89,7 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
         for name in numeric
         if not any(form.search(name) for form in (EXPOSURES, SIGMAS, BESIDE)) and not KEYS.fullmatch(name)
     ]
+    measures = [name for name in measures if varies(columns[name])] or ([] if values else measures)
     if len(measures) > 1 and all(map(TIMES.fullmatch, measures)):
         return [], None, []  # times across the columns
     like = [name for name in measures if LIKE_VALUES.fullmatch(name)]
@@ -84,9 +101,16 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
         and name.casefold() not in NOTES
         and is_of_labels(columns[name], n, place == 0)
     ]
-    crossed = [name for name in names if name in labels or (name in numeric and is_whole(columns[name]))]
-    if values and len(crossed) > len(labels) and is_crossing(columns, crossed):
-        labels = crossed
+    last = [*values[:1], *like[:1], *measures[-1:]][:1]
+    crossed = [
+        name
+        for name in names
+        if name in labels
+        or (name in numeric and name not in last and is_whole(columns[name]) and len(set(columns[name])) < n)
+    ]
+    incomplete = bool(labels) and cells_named(columns, labels) < n
+    if last and (values or incomplete) and len(crossed) > len(labels) and is_crossing(columns, crossed):
+        labels, value = crossed, last[0]
         measures = [name for name in measures if name not in labels]
     if value is None or not labels:
         return [], None, []
@@ -116,6 +140,13 @@ def is_crossing(columns: Mapping[str, list[str]], axes: Sequence[str]) -> bool:
     sizes = [len(set(columns[name])) for name in axes]
     n = len(columns[axes[0]]) if axes else 0
     return len(axes) > 1 and min(sizes) > 1 and prod(sizes) == n == cells_named(columns, axes)
+
+
+def varies(cells: Sequence[str]) -> bool:
+    """Whether cells differ, and not as the numbers of rows do."""
+    return len(set(cells)) > 1 and list(cells) != [
+        str(int(cells[0] == "1") + row) for row in range(len(cells))
+    ]
 
 
 def is_whole(cells: Sequence[str]) -> bool:

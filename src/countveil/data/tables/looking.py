@@ -22,12 +22,13 @@ from countveil.data.tables.axes import (
     SIGMAS,
     are_intervals,
     is_increasing,
+    is_of_numbers,
     is_whole,
     key_column,
     long_axes,
 )
 from countveil.data.tables.cells import HIDDEN, INTERVAL, MASKED, NumberFormat, Words, kind_of, number_format
-from countveil.data.tables.formats import VALUE, beside_status
+from countveil.data.tables.formats import VALUE, beside_status, is_reason, without_numbers
 from countveil.data.tables.published import (
     LongTable,
     ProtectedTable,
@@ -75,7 +76,10 @@ def lattice_of(values: Any, base: int = 1) -> Lattice | None:
     step = reduce(gcd, np.diff(whole).tolist())
     if step <= base or positive.size * log(step / base) < SURE:
         return None
-    return Lattice(step, int(whole[0]) % step)
+    offset = int(whole[0]) % step
+    if gcd(step, offset) == 1 and 2 * offset != step:
+        return None  # no rounding has such numbers
+    return Lattice(step, offset)
 
 
 ABSENT = frozenset(
@@ -156,8 +160,10 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         body = [column[value]]
         if status is None and value != VALUE:
             status = next((name for name in others if name.lower() in ("status", "symbol")), None)
+        status = status or next((name for name in others if is_reason(columns[name], columns[value])), None)
         if status is not None:
-            body = [beside_status(column[value], column[status])[0]]
+            no_number = without_numbers(columns[status], columns[value])
+            body = [beside_status(column[value], column[status], no_number)[0]]
             options += ["--status", status]
     else:
         row_labels = label_columns(columns, given.names or [], label_places(path, given, None, ()))
@@ -237,12 +243,6 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
     tally = cells.tally()
     known = shown[~np.isnan(shown)]
     lattice = lattice_of(known)
-    if (
-        lattice is not None
-        and math.gcd(lattice.step, lattice.offset) == 1
-        and 2 * lattice.offset != lattice.step
-    ):
-        lattice = None  # no rounding has such numbers
     codes = codes_among(known)
     hidden = tally[HIDDEN] + Counter({str(code): int((known == code).sum()) for code in codes})
     options += [part for code in codes for part in ("--absent", str(code))]
@@ -355,14 +355,15 @@ def label_columns(columns: dict[str, list[str]], names: Sequence[str], places: S
     """--row-labels of a wide table in which further columns are labels: years, codes, or text without any number."""
     labels = [name for place, name in enumerate(names) if place in places]
     rest = {name: cells for name, cells in columns.items() if name not in labels}
-    key = key_column(rest, bool(labels)) or increasing_first(rest)
+    key = key_column(rest, bool(labels)) or (None if labels else increasing_first(rest))
+    numbers = next((place for place, name in enumerate(rest) if is_of_numbers(rest[name])), 0)
     further = [
         name
-        for name, cells in rest.items()
+        for place, (name, cells) in enumerate(rest.items())
         if name == key
         or (
             is_all_text(cells)
-            and len(set(cells)) > 1
+            and (len(set(cells)) > 1 or (place < numbers and not TIMES.fullmatch(name)))
             and not {cell.casefold() for cell in cells} <= ABSENT | ZERO | TRUTHS
         )
     ]

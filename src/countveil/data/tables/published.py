@@ -45,8 +45,10 @@ from countveil.data.tables.formats import (
     axes_of_eurostat,
     beside_status,
     is_eurostat,
+    is_reason,
     long_of_eurostat,
     statuses_of,
+    without_numbers,
 )
 from countveil.data.tables.text import (
     NOTHING_STATED,
@@ -255,6 +257,8 @@ def read_long(
         blank = MASKED
         if stated.thousands is None and stated.decimal is None:
             stated = stated._replace(decimal=".")  # as the format has it
+    else:
+        warn_of_reasons({name: column[name] for name in names if name not in (*wanted, value)}, cells)
     if n_dropped:
         warnings.warn(
             f"{amount(n_dropped, 'number')} beside a status that says there is none: left out",
@@ -546,6 +550,20 @@ def check_shares(path: Path, names: Sequence[str]) -> None:
             f"{path} must have counts in its columns, got {', '.join(f'{name!r:.60}' for name in shares[:6])}: delete "
             f"columns of rates, shares and averages, and end the names of those that have counts with {COUNTED!r}"
         )
+
+
+def warn_of_reasons(others: Mapping[str, Any], values: Any) -> None:
+    """Warn of a column that nothing names, whose words stand beside zeros only."""
+    plain = texts(values)
+    for name, words in others.items():
+        if is_reason(texts(words), plain):
+            found = ", ".join(sorted(f"{word!r:.40}" for word in without_numbers(texts(words), plain)))
+            warnings.warn(
+                f"{name!r:.60} has {found} beside zeros only: are these counts hidden or missing? Then state --status "
+                f"{shlex.quote(name)}, and its words by --absent or --missing",
+                UserWarning,
+                stacklevel=3,
+            )
 
 
 def warn_of_units(given: Columns, values: Any, constant: Sequence[str] = ()) -> None:
