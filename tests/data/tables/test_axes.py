@@ -53,6 +53,7 @@ def test_axes_and_reports(text, expected):
         ("a,Rank 4,2 4,1 9,3 17,", "Rank"),
         ("a,Rank 4, 4, 9,3 17,", None),
         ("region,a 3,4 1,9", "region"),
+        ("Gemeinde,a 1,4 2,9 10,7 11,6", "Gemeinde"),
         ("a,region 4,3 9,1", None),
         ("region,a 3,4 3,9", None),
         ("Age,a 0,4 1-4,9 5+,9", "Age"),
@@ -96,6 +97,7 @@ def test_names_of_rates_and_shares():
         "B01001_001M",
         "Standard error",
         "Frauenanteil 2019",
+        "2019 flag",
         "Arbeitslosenquote, 2019",
     ]
     assert share_columns(names) == names

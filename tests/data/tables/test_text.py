@@ -53,6 +53,7 @@ FOOTERS = {
     "underscores": [["__________"], ["(C)opyright"]],
     "notes": [[], ["Source: made up, 2020, 2021"], ["* preliminary"]],
     "padded": [["Source: made up", "", ""]],
+    "as by the ABS": [[], ["Data Source: Census"], [], ["INFO", "Cells were adjusted."], ["Copyright"]],
 }
 
 
@@ -120,6 +121,10 @@ def test_what_is_stated_is_not_looked_for(tmp_path):
             "a,b,c\nr1,1,2,\nr2,3,4,\n",
             "delete the separator at the end of every other row, .* or, if these are names",
         ),
+        (
+            "a,b,c\nr1,1,2\nr2,3,4\n\nid,Footnote\n1,made up\n",
+            "got 2 in row 4: delete 'id' if it is a title or a note",
+        ),
         ("a,b,c\nr1,1,2\nmade up\nr2,3,4\n", "got 1 in row 3: delete 'made up' if it is a title or a note"),
         ("a,b\n", "a header row and at least one row of reports"),
         ("", "must hold a table"),
@@ -131,6 +136,24 @@ def test_files_that_may_be_read_in_two_ways_are_refused(tmp_path, text, rule):
     path.write_bytes(text.encode() if "\x01" not in text else b"\xff\x00\x01\x02\xfe")
     with pytest.raises(ValueError, match=rule):
         read_text_table(path)
+
+
+def test_spaces_separate_where_nothing_else_does(tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_text('region   flu   cold\nNorth     12    18\n"South B"  7    11\n\nSource: made up\n')
+    found = read_text_table(path)
+    assert (found.names, found.rows) == (
+        ["region", "flu", "cold"],
+        [["North", "12", "18"], ["South B", "7", "11"]],
+    )
+    assert "space-separated" in found.layout.describe()
+    for text, rows in (
+        ("n\n12 345\n7 890\n", [["12 345"], ["7 890"]]),
+        ("a b,n\nx y,1 234\nz w,2 345\n", [["x y", "1 234"], ["z w", "2 345"]]),
+        ("name\nNew York\nSan Jose\n", [["New York"], ["San Jose"]]),
+    ):
+        path.write_text(text)
+        assert read_text_table(path).rows == rows
 
 
 def test_separators_at_the_end_of_every_line_make_no_column(tmp_path):

@@ -37,7 +37,7 @@ EXPOSURES = re.compile(
 BESIDE = re.compile(
     r"%|_[0-9]{3}(ea|ma?)$|(?<![a-z])(rates?|ratio|shares?|per ?cent(age)?|pct|per 1[0 .,']*0|threshold|average|avg"
     r"|mean|median|density|latitude|longitude|moe|margin of error|rse|standard (deviation|error)|std\.? ?(dev|err)"
-    r"|ci|[lu]cl|(lower|upper)(?=[\W_]*(ci|bound|limit|conf|[0-9]|$))|prozent|\w*(anteil|dichte)|\w+quote"
+    r"|flags?|ci|[lu]cl|(lower|upper)(?=[\W_]*(ci|bound|limit|conf|[0-9]|$))|prozent|\w*(anteil|dichte)|\w+quote"
     r"|durchschnitt|mittelwert|taux|moyenne|médiane|pourcentage|tasa|promedio|porcentaje)(?![a-z])",
     re.IGNORECASE,
 )
@@ -53,7 +53,8 @@ KEYS = re.compile(
 """Names of columns that tell records apart, in numbers."""
 AXES = re.compile(
     r"(.*[\W_])?(month|monat|week|woche|day|tag|date|datum|hour|stunde|quarter|age|ages|alter|sex|gender|state|county"
-    r"|district|region|area|tract|ward|zone|country|place|group|grade)([\W_]?(group|band|code|years))?",
+    r"|district|region|area|tract|ward|zone|country|place|group|grade|municipality|commune|gemeinde|kreis|département"
+    r"|comune|municipio|provincia)([\W_]?(group|band|code|years))?",
     re.IGNORECASE,
 )
 RANKS = re.compile(r"no|nr|num|rank|rang|pos|position|#|n°|№", re.IGNORECASE)

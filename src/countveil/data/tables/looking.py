@@ -85,12 +85,12 @@ def lattice_of(values: Any, base: int = 1) -> Lattice | None:
 ABSENT = frozenset(
     (
         *("suppressed", "suppress", "redacted", "[redacted]", "hidden", "confidential", "secret", "geheim"),
-        *("low", "[low]", "x", "*", "**", "***", "c", "[c]", "(c)", "s", "(s)", "#", "†"),
+        *("low", "[low]", "x", "ｘ", "*", "**", "***", "c", "[c]", "(c)", "s", "(s)", "#", "†"),
     )
 )
 """What usually stands for a count that was hidden because of what it is, in lower case."""
 TRUTHS = frozenset(("true", "false", "yes", "no"))
-ZERO = frozenset(("-", "–", "—"))
+ZERO = frozenset(("-", "–", "—", "−", "－"))
 BELOW = (2, 3, 4, 5, 6, 7, 8, 10, 20, 30, 50, 100)
 """Below which agencies hide counts."""
 SOME = 3  # names in a question
@@ -137,7 +137,10 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
             column besides those of labels and reports.
     """
     if path.suffix.lower() not in TABLES:
-        raise ValueError(f"{path} must end in one of {', '.join(TABLES)}, got {path.suffix or 'no ending'!r}")
+        remedy = "unpack it" if path.suffix.lower() in (".zip", ".gz") else "save it as .csv"
+        raise ValueError(
+            f"{path} must end in one of {', '.join(TABLES)}, got {path.suffix or 'no ending'!r}: {remedy}"
+        )
     given = long_columns(path, stated)
     options, questions = stated_options(stated), []
     columns = named_texts(given)

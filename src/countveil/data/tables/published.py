@@ -71,6 +71,7 @@ UNCALCULATED = re.compile(
     rb"""\s*<f\b[^<>]*(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>"""
 )
 """A cell of a sheet with a formula and no value; that of an empty text is one."""
+ROWS_WITHOUT = 3  # decimals, in which noise would have had some
 ROW_LABELS = "name its column with --row-labels, which needs a header row"
 
 
@@ -196,6 +197,7 @@ def read_protected(
         path, [given.columns[p] for p in kept], [names[p] for p in kept], words, stated, given.separator
     )
     warn_of_units(given, cells.values)
+    warn_of_decimals(cells.values, [names[place] for place in kept] if given.names else [])
     values, titles = cells.values, [names[place] for place in kept]
     check_columns(f"reports in {path}", titles if given.names else [], values, not places, ROW_LABELS)
     labels = [
@@ -548,7 +550,7 @@ def check_shares(path: Path, names: Sequence[str]) -> None:
     if shares:
         raise ValueError(
             f"{path} must have counts in its columns, got {', '.join(f'{name!r:.60}' for name in shares[:6])}: delete "
-            f"columns of rates, shares and averages, and end the names of those that have counts with {COUNTED!r}"
+            f"columns of rates, averages and flags, and end the names of those that have counts with {COUNTED!r}"
         )
 
 
@@ -564,6 +566,21 @@ def warn_of_reasons(others: Mapping[str, Any], values: Any) -> None:
                 UserWarning,
                 stacklevel=3,
             )
+
+
+def warn_of_decimals(values: np.ndarray, names: Sequence[str]) -> None:
+    """Warn of columns that have decimals beside columns of several numbers that have none."""
+    known = ~np.isnan(values)
+    decimals = (np.floor(values) != values) & known
+    some, none = decimals.any(axis=0), ~decimals.any(axis=0) & (known.sum(axis=0) >= ROWS_WITHOUT)
+    if some.any() and none.any() and len(names) <= MOST_COLUMNS:
+        listed = [f"{name!r:.60}" for name, has in zip(names, some, strict=False) if has]
+        warnings.warn(
+            f"{', '.join(listed[:3])} {'have' if len(listed) > 1 else 'has'} decimals beside columns of whole numbers: "
+            "delete rates, averages and coordinates",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def warn_of_units(given: Columns, values: Any, constant: Sequence[str] = ()) -> None:
