@@ -474,6 +474,10 @@ def test_a_row_of_units_is_no_record(here):
     assert "got 1000, 1.000, which look like units, in" in fails("import", "t.csv", "-o", "r.npz", *EXACT)
     Path("t.csv").write_text(Path("t.csv").read_text().replace(";1000;1.000\n", ""))
     assert run_import("t.csv", *EXACT)[0].shape == (2, 2)
+    Path("t.csv").write_text("Region;n;s;m;t\n;1 000;%;1 000;%\nN;12;3,1;14;2,2\nS;28;4,0;22;1,9\n")
+    assert "got 1 000, %, 1 000, %, which look like units" in fails("import", "t.csv", "-o", "s.npz", *EXACT)
+    Path("t.csv").write_text("n\n\n12\n<5\n")
+    assert run_import("t.csv", "--missing", "", *EXACT)[0].shape == (3, 1)
 
 
 def test_a_matrix_of_words_may_have_the_word_rate(here):

@@ -49,6 +49,7 @@ def test_axes_and_reports(text, expected):
         ("kind,a 01067,01067 10115,10115", None),  # every number is as wide
         ("Area-Nr.,a 4,4 9,9", "Area-Nr."),
         ("a,Rank 4,2 4,1 9,3", "Rank"),
+        ("Obs,a 1,4 2,4 3,9", "Obs"),
         ("a,Rank 4,2 4,1 9,4", None),
         ("a,Rank 4,2 4,1 9,3 17,", "Rank"),
         ("a,Rank 4, 4, 9,3 17,", None),

@@ -147,6 +147,8 @@ def test_spaces_separate_where_nothing_else_does(tmp_path):
         [["North", "12", "18"], ["South B", "7", "11"]],
     )
     assert "space-separated" in found.layout.describe()
+    path.write_text("Obs  region  n\n\n  1  North  12\n  2  South   7\n")
+    assert read_text_table(path).rows == [["1", "North", "12"], ["2", "South", "7"]]
     for text, rows in (
         ("n\n12 345\n7 890\n", [["12 345"], ["7 890"]]),
         ("a b,n\nx y,1 234\nz w,2 345\n", [["x y", "1 234"], ["z w", "2 345"]]),

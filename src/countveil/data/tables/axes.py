@@ -57,7 +57,7 @@ AXES = re.compile(
     r"|comune|municipio|provincia)([\W_]?(group|band|code|years))?",
     re.IGNORECASE,
 )
-RANKS = re.compile(r"no|nr|num|rank|rang|pos|position|#|n°|№", re.IGNORECASE)
+RANKS = re.compile(r"no|nr|num|rank|rang|pos|position|obs|row|#|n°|№", re.IGNORECASE)
 """Names of columns that number the rows."""
 RATE_ENDS = re.compile(r"\s*($|[(,]|per\b|of\b)", re.IGNORECASE)
 """What follows the word for a rate in a name."""

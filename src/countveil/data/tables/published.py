@@ -325,7 +325,8 @@ def check_numbers_of_columns(path: Path, rows: Sequence[Sequence[Any]]) -> None:
     numbers = cells if cells[0] else cells[1:]
     labelled = any(text_of(row[0]) and not reads_as_number(text_of(row[0])) for row in rows[1:])
     numbered = len(numbers) > 2 and numbers == [str(number) for number in range(1, len(numbers) + 1)]
-    units = not cells[0] and {re.sub(r"[., ]", "", cell) for cell in numbers} <= {"1000", "100000", "1000000"}
+    bare = {re.sub(r"[., ]", "", cell) for cell in numbers}
+    units = not cells[0] and bool(bare - {"%"}) and bare <= {"1000", "100000", "1000000", "%"}
     if labelled and (numbered or units):
         what = "numbers of columns" if numbered else "units, in which the numbers below are stated"
         raise ValueError(

@@ -233,7 +233,7 @@ def find_separator(text: str, ending: str) -> str:
         width, times = lengths.most_common(1)[0]
         block = [row for row in rows if len(row) == width]
         score = sum(bool(NUMERIC.fullmatch(cell.strip())) for row in block for cell in row)
-        labelled = 2 * sum(not is_numeric(row[0]) for row in block) > len(block)
+        labelled = 2 * sum(not all(map(is_numeric, row)) for row in block) > len(block)
         if separator == SPACES and (best > (0, 0, 0) or not score or not labelled):
             continue  # blanks in texts, or between groups of digits
         if separator == "\t" and 2 * times > sum(1 for row in rows if len(row) > 0 and len("".join(row)) > 3):
