@@ -541,7 +541,7 @@ def check_rates(path: Path, lines: Sequence[str]) -> None:
     if lines:
         raise ValueError(
             f"{path} must have counts only, got {', '.join(lines[:6])}: delete rates, shares and averages, put a "
-            f"population into a file or a column for --exposure, and end the names of what has counts with {COUNTED!r}"
+            f"population into a file or a column for --exposure, and end the names of counts with {COUNTED!r}"
         )
 
 
@@ -551,7 +551,7 @@ def check_shares(path: Path, names: Sequence[str]) -> None:
     if shares:
         raise ValueError(
             f"{path} must have counts in its columns, got {', '.join(f'{name!r:.60}' for name in shares[:6])}: delete "
-            f"columns of rates, averages and flags, and end the names of those that have counts with {COUNTED!r}"
+            f"columns of rates, shares and averages, or of flags, and end the names of counts with {COUNTED!r}"
         )
 
 
