@@ -201,16 +201,17 @@ def nearly_summed_rows(values: np.ndarray) -> list[int]:
     the largest of a normal. Columns with an unknown value are none.
     """
     known = values[:, ~np.isnan(values).any(axis=0)]
-    whole = known.sum(axis=0)
-    if known.shape[0] < 3 or known.shape[1] < 2 or not (whole > 0).all():
+    sums, whole = known.sum(axis=1), known.sum(axis=0)
+    half = np.flatnonzero(np.abs(2.0 * sums - sums.sum()) < 0.1 * sums.sum())
+    if known.shape[0] < 3 or known.shape[1] < 2 or not half.size or not (whole > 0).all():
         return []
     is_whole = (known == np.floor(known)).all()
     step = float(np.gcd.reduce(known.astype(np.int64), axis=None)) if is_whole else 0.0
     variance = whole + len(known) * step**2 / 4.0
-    gap = np.abs(2.0 * known - whole)
+    gap = np.abs(2.0 * known[half] - whole)
     width = 2.0 * gap.max(axis=1, keepdims=True) + step
     evidence = np.log(np.sqrt(2.0 * np.pi * variance) / width).sum(axis=1)
-    return np.flatnonzero(evidence > SURE + log(len(known))).tolist()
+    return half[evidence > SURE + log(len(known))].tolist()
 
 
 def summed_parts(values: np.ndarray, labels: Sequence[str] | None) -> dict[int, int]:
