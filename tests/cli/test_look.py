@@ -62,6 +62,8 @@ def test_what_is_stated_is_in_the_command(here):
 def test_files_that_are_no_tables_are_refused(here):
     assert "no table at t.csv" in fails("look", "t.csv")
     assert "must end in one of .csv" in fails("look", "t.npz")
+    assert "got '.xls': save it as .csv" in fails("look", "t.xls")
+    assert "got '.zip': unpack it" in fails("look", "t.zip")
     (here / "t.csv").write_text("a,b\n1,2\n")
     assert "--separator must be comma" in fails("look", "t.csv", "--separator", "commas")
 
@@ -125,6 +127,18 @@ def test_files_that_are_no_tables_are_refused(here):
             "--long stratum,arm --value count --mechanism interval --lower 0 --upper inf",
         ),
         ("r;a;b\nA;12;.\nB;4;•\n", "--missing . --missing '•' --mechanism interval --lower 0 --upper inf"),
+        (
+            "n,m,sort,k,nr\nA,x,d,13,7\nB,y,d,27,9\n",
+            "--row-labels n,m,sort --mechanism interval --lower 0 --upper inf",
+        ),
+        (
+            "day,x,y\n" + "".join(f"2020-01-{i + 10},{i * i + 1},{7 * i % 5}\n" for i in range(12)),
+            "--mechanism interval --lower 0 --upper inf",
+        ),
+        (
+            "area,sex,jobs,disclosure\nA,M,12,\nA,F,0,N\nB,M,0,N\nB,F,34,\n",
+            "--status disclosure --missing N --long area,sex --value jobs --mechanism interval --lower 0 --upper inf",
+        ),
         (
             'area,"sex, coded",n\nA,M,1234\nA,F,2345\nB,M,x\nB,F,3456\n',
             "--absent x --long 'area,\"sex, coded\"' --value n --mechanism suppression --below 100 --hides-zero",
@@ -232,6 +246,12 @@ def questions_of(text):
             "age,a,b\n0-4,50,13\nOct-14,90,27\n",
             "Was 'Oct-14' a group such as '0-4', which a spreadsheet made a date?",
         ),
+        (
+            "r,a,lat,lon\nA,5,48.1,11\nB,7,52.5,13.4\nC,4,50.1,8.6\n",
+            "'lat', 'lon' have decimals beside columns of whole numbers",
+        ),
+        ("地域,a,b\nA,１２,－\nB,Ｘ,１５\n", "Is '－' a zero?"),
+        ("地域,a,b\nA,１２,ｘ\nB,９,１５\n", "'ｘ' in 25% of the cells, and no number from 0 to 8"),
         ("g,s,value\nA,x,5\nA,y,6\nB,x,9\n", "1 cell without a row: zeros (--background 0), never reported"),
         ("r,a,b\nA,-,13\nB,12,27\n", "Is '-' a zero? If hidden, name it by --absent."),
         ("r,a,b\nA,-,0\nB,12,27\n", "Is '-' a zero, though 0 is there as well? If hidden"),

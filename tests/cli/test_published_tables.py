@@ -282,6 +282,21 @@ def test_a_column_of_statuses_says_why_a_number_is_missing(here):
     np.testing.assert_array_equal(cv.Release.load("t.npz").reports, expected)
 
 
+def test_words_beside_zeros_are_warned_of(here):
+    """As the Bureau of Labor Statistics publishes what it does not disclose."""
+    Path("t.csv").write_text("area,sex,jobs,code\nA,M,12,\nA,F,0,N\nB,M,0,N\nB,F,34,\n")
+    long = ("--long", "area,sex", "--value", "jobs", "--mechanism", "suppression", "--below", "5")
+    assert (
+        "warning: 'code' has 'N' beside zeros only: are these counts hidden" in run_import("t.csv", *long)[1]
+    )
+    release, said = run_import("t.csv", *long, "--status", "code", "--absent", "N")
+    assert "beside zeros" not in said
+    np.testing.assert_array_equal(release.reports, [[NAN, 12], [34, NAN]])
+    for other in ("A,F,0,N\nB,M,0,", "A,F,1,N\nB,M,0,N", "A,F,0,7\nB,M,0,7"):
+        Path("t.csv").write_text(f"area,sex,jobs,code\nA,M,12,\n{other}\nB,F,34,\n")
+        assert "beside zeros" not in run_import("t.csv", *long[:4], *EXACT)[1]
+
+
 def test_other_files_hold_the_same_table(here):
     """A workbook and a .parquet of hidden-as-zero/xblank.csv."""
     frame = pd.read_csv(TABLES / "hidden-as-zero/xblank.csv", index_col=0)
@@ -398,6 +413,79 @@ def test_rates_beside_counts_are_refused(here):
     Path("t.csv").write_text("r,a,b\nA,5,7\nB,12,5\n")
     release, _ = run_import("t.csv", *EXACT)
     np.testing.assert_array_equal(release.reports, [[5, 7], [12, 5]])
+
+
+WIDE_RATES = [
+    ("place,flu,Rate\nA,120,12\nB,95,9\n", "column 'Rate'", ("Rate", "Rate (count)")),
+    ("place,flu,Average\nA,120,12\nB,95,9\n", "column 'Average'", ("Average", "all")),
+    ("what,A,B\nDeaths,120,95\nPopulation,900,800\n", "row 'Population'", ("Population", "Births")),
+    ("place,flu,lower,upper\nA,12,7,20\nB,9,5,14\n", "column 'lower', column 'upper'", ("lower", "middle")),
+]
+
+
+@pytest.mark.parametrize(("text", "said", "renamed"), WIDE_RATES)
+def test_rates_with_names_of_one_word_are_refused(here, text, said, renamed):
+    Path("t.csv").write_text(text)
+    assert f"must have counts only, got {said}: delete" in fails("import", "t.csv", "-o", "r.npz", *EXACT)
+    found = json.loads(run("look", "t.csv", "--json").stdout)
+    assert any("for --exposure: the command below refuses them." in asked for asked in found["questions"])
+    assert said in fails(*shlex.split(found["command"])[1:])
+    Path("t.csv").write_text(text.replace(*renamed))
+    assert run_import("t.csv", *EXACT)[0].shape == (2, text.split("\n")[0].count(","))
+
+
+def test_levels_of_rates_are_refused(here):
+    Path("t.csv").write_text(
+        "area,what,value\nN,Deaths,12\nN,Rate per 1000,1\nS,Deaths,9\nS,Rate per 1000,2\n"
+    )
+    long = ("--long", "area,what", "--value", "value", *EXACT)
+    assert "got what 'Rate per 1000': delete rates" in fails("import", "t.csv", "-o", "r.npz", *long)
+    Path("t.csv").write_text(Path("t.csv").read_text().replace("Rate per 1000", "Births"))
+    assert run_import("t.csv", *long)[0].shape == (2, 2)
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_thousands_are_asked_for_and_warned_of(here, long):
+    text = "Jobs in {0}\narea,2019,2020\nN,12,14\nS,9,22\n"
+    if long:
+        text = "area,year,value,unit\nN,a,12,{0}\nN,b,9,{0}\nS,a,7,{0}\nS,b,5,{0}\n"
+    options = ("--long", "area,year", "--value", "value", *EXACT) if long else EXACT
+    Path("t.csv").write_text(text.format("Thousands"))
+    said = "are the numbers thousands, or rates, rather than counts? Multiply thousands by 1,000 in the file"
+    assert any(said in asked for asked in json.loads(run("look", "t.csv", "--json").stdout)["questions"])
+    assert (
+        f"warning: {'Thousands' if long else 'Jobs in Thousands'!r}: {said}"
+        in run_import("t.csv", *options)[1]
+    )
+    Path("t.csv").write_text(text.format("persons"))
+    assert "warning" not in run_import("t.csv", *options)[1]
+    assert not any(said in asked for asked in json.loads(run("look", "t.csv", "--json").stdout)["questions"])
+    multiplied = text.format("Thousands")
+    for number in ("12", "14", "22", ",9", ",7", ",5"):
+        multiplied = multiplied.replace(f"{number},", f"{number}000,").replace(
+            f"{number}\n", f"{number}000\n"
+        )
+    Path("t.csv").write_text(multiplied)
+    assert "warning" not in run_import("t.csv", *options[:-6], "--mechanism", "rounding", "--base", "1000")[1]
+
+
+def test_a_row_of_units_is_no_record(here):
+    Path("t.csv").write_text("Region;2019;2020\n;1000;1.000\nN;12;14\nS;28;22\n")
+    assert "got 1000, 1.000, which look like units, in" in fails("import", "t.csv", "-o", "r.npz", *EXACT)
+    Path("t.csv").write_text(Path("t.csv").read_text().replace(";1000;1.000\n", ""))
+    assert run_import("t.csv", *EXACT)[0].shape == (2, 2)
+    Path("t.csv").write_text("Region;n;s;m;t\n;1 000;%;1 000;%\nN;12;3,1;14;2,2\nS;28;4,0;22;1,9\n")
+    assert "got 1 000, %, 1 000, %, which look like units" in fails("import", "t.csv", "-o", "s.npz", *EXACT)
+    Path("t.csv").write_text("n\n\n12\n<5\n")
+    assert run_import("t.csv", "--missing", "", *EXACT)[0].shape == (3, 1)
+
+
+def test_a_matrix_of_words_may_have_the_word_rate(here):
+    counts = np.random.default_rng(1).poisson(1.0, (12, 30))
+    names = ["rate", "average", "population", *(f"word{i}" for i in range(27))]
+    for columns in (30, 10):
+        pd.DataFrame(counts[:, :columns], columns=names[:columns]).to_csv("t.csv")
+        np.testing.assert_array_equal(run_import("t.csv", *EXACT)[0].reports, counts[:, :columns])
 
 
 def test_rows_with_one_label_are_warned_of(here):

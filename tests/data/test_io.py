@@ -250,9 +250,11 @@ def test_missing_files_and_unknown_kinds(tmp_path):
         read_counts(tmp_path / "counts.csv")
     with pytest.raises(
         ValueError,
-        match=r"must end in one of .npz, .npy, .mtx, .txt, .*, .h5ad, .csv, got '.xlsx'",
+        match=r"must end in one of .npz, .npy, .mtx, .txt, .*, .h5ad, .csv, got '.xlsx': save a table as .csv",
     ):
         read_counts(tmp_path / "counts.xlsx")
+    with pytest.raises(ValueError, match=r"got '.zip': unpack it"):
+        read_counts(tmp_path / "counts.zip")
     with pytest.raises(FileNotFoundError, match="no vocabulary at"):
         read_vocabulary(tmp_path / "words.txt")
 

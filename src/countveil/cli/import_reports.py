@@ -178,7 +178,14 @@ def import_table(
     from countveil.cli.mechanism_options import MechanismTable
     from countveil.data.importing import import_long, import_reports
     from countveil.data.tables.cells import HIDDEN, by_cell, by_row, mechanism_of_intervals, shows_counts
-    from countveil.data.tables.published import check_empty, read_long, read_protected
+    from countveil.data.tables.published import (
+        check_empty,
+        check_rates,
+        rate_levels,
+        rate_lines,
+        read_long,
+        read_protected,
+    )
 
     words, form = stands_for.read(), file.read()
     source = table.name if source is None else source
@@ -208,6 +215,7 @@ def import_table(
         numbers = [name for name in in_columns if name is not None]
         with doubts_said():
             whole = read_long(table, axes, value, words, further, numbers=numbers, status=status, stated=form)
+        check_rates(table, rate_levels(whole, axes, value))
         stated = stated if in_column else of_intervals(whole)
         exact = not in_column and shows_counts([stated] if by is None else [each for _, each in by.rows])
         kept, inside = stated_totals.inside_long(table, whole, axes, value, exact)
@@ -235,6 +243,7 @@ def import_table(
                 **matrix._asdict(),
             )
         check_empty(table, found, words)
+        check_rates(table, rate_lines(found))
         n_cells = 0 if found.cells is None else found.cells.code.size
         stated = of_intervals(found)
         exact = shows_counts([stated] if by is None else [each for _, each in by.rows])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from countveil.data.tables.text import Format
 
 
-WORDS_OF_SEPARATORS = "comma, semicolon, tab, bar"
+WORDS_OF_SEPARATORS = "comma, semicolon, tab, bar, space"
 TABLE = "How the file is read"
 """The panel of help for options of files."""
 

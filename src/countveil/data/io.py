@@ -93,7 +93,10 @@ def read_counts(
     reader = _READERS.get(extension)
     if reader is None:
         known = ", ".join(_READERS)
-        raise ValueError(f"{path} must end in one of {known}, got {path.suffix or 'no extension'!r}")
+        remedy = "unpack it" if path.suffix.lower() in (".zip", ".gz") else "save a table as .csv"
+        raise ValueError(
+            f"{path} must end in one of {known}, got {path.suffix or 'no extension'!r}: {remedy}"
+        )
     if not path.is_file():
         raise FileNotFoundError(f"no counts at {path}")
     if reader is not _read_csv and not (header and row_labels is None):

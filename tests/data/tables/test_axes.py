@@ -1,6 +1,6 @@
 import pytest
 
-from countveil.data.tables.axes import column_filled_once, key_column, long_axes, share_columns
+from countveil.data.tables.axes import column_filled_once, key_column, long_axes, rates_among, share_columns
 
 
 def columns_of(text):
@@ -23,6 +23,12 @@ def columns_of(text):
         ("a,b,count 1,1,9 1,2,7 2,1,8 2,3,8", ([], None, [])),  # counts, maybe of words
         ("a,b,c 1,1,9 1,2,7 2,1,8 2,2,8", ([], None, [])),
         ("a,b,2019,2020 x,u,3,4 x,v,4,5 y,u,5,6", ([], None, [])),  # of years
+        ("i,a,b,m 1,x,u,7 2,x,v,4 3,y,u,5 4,y,v,6", (["a", "b"], "m", [])),  # numbers of rows
+        ("i,a,b,Freq 1,x,u,7 2,x,v,4 3,y,u,5 4,y,v,6", (["a", "b"], "Freq", [])),
+        ("a,b,q,m x,u,1,7 x,v,1,4 y,u,1,5 y,v,1,6", (["a", "b"], "m", [])),  # the same everywhere
+        ("i,a,b 1,x,u 2,x,v 3,y,u 4,y,v", (["a", "b"], "i", [])),
+        ("id,k,a,m 1,30,u,7 2,30,v,4 3,40,u,5 4,40,v,6", (["k", "a"], "m", [])),  # a code of any name
+        ("k,a,m 30,u,7 30,v,4 40,u,5 40,u,6", ([], None, [])),
         ("doc,age,n,state,cat,dog,hen A,1,2,0,3,0,0 B,1,0,0,2,1,1 C,0,2,3,4,4,1", ([], None, [])),  # of words
     ],
 )
@@ -43,10 +49,12 @@ def test_axes_and_reports(text, expected):
         ("kind,a 01067,01067 10115,10115", None),  # every number is as wide
         ("Area-Nr.,a 4,4 9,9", "Area-Nr."),
         ("a,Rank 4,2 4,1 9,3", "Rank"),
+        ("Obs,a 1,4 2,4 3,9", "Obs"),
         ("a,Rank 4,2 4,1 9,4", None),
         ("a,Rank 4,2 4,1 9,3 17,", "Rank"),
         ("a,Rank 4, 4, 9,3 17,", None),
         ("region,a 3,4 1,9", "region"),
+        ("Gemeinde,a 1,4 2,9 10,7 11,6", "Gemeinde"),
         ("a,region 4,3 9,1", None),
         ("region,a 3,4 3,9", None),
         ("Age,a 0,4 1-4,9 5+,9", "Age"),
@@ -87,9 +95,49 @@ def test_names_of_rates_and_shares():
         "Margin of error",
         "lower 95% CI",
         "%",
+        "B01001_001M",
+        "Standard error",
+        "Frauenanteil 2019",
+        "2019 flag",
+        "Arbeitslosenquote, 2019",
     ]
     assert share_columns(names) == names
+    assert share_columns([f"{name} (count)" for name in names]) == []
     assert (
         share_columns(["rate", "share", "Lower Saxony", "corporate tax", "meaning of life", "per person"])
         == []
     )
+
+
+@pytest.mark.parametrize(
+    ("names", "rates"),
+    [
+        ("Deaths Rate Births", "Rate"),
+        ("Deaths Average Births", "Average"),
+        ("Population_2019 Deaths", "Population_2019"),
+        ("Deaths Crude-rate", "Crude-rate"),
+        ("Deaths Rate,-crude", "Rate,-crude"),
+        ("Deaths Deaths-per-1,000", "Deaths-per-1,000"),
+        ("Deaths Lower Upper", "Lower Upper"),
+        ("Lower Middle Upper", ""),
+        ("Deaths Share-traders Meaning", ""),
+        ("Deaths Rate-(count)", ""),
+        ("Rate Ratio", ""),  # no others
+        ("Population", ""),
+    ],
+)
+def test_lines_of_rates(names, rates):
+    listed = [name.replace("-", " ") for name in names.split()]
+    found = rates_among(listed, [0.0] * len(listed))
+    assert found == [name.replace("-", " ") for name in rates.split()]
+
+
+def test_a_word_of_a_vocabulary_is_no_rate():
+    assert rates_among(["rate", "aid"], [0.5, 0.0]) == []
+    assert rates_among(["rate", "aid"], [0.1, 0.0]) == ["rate"]
+    sparse = [0.1, 0.4, 0.5]
+    assert rates_among(["rate", "aid", "war"], sparse) == []
+    assert rates_among(["rate", "aid", "war"], [0.0, *sparse[1:]]) == ["rate"]
+    words = ["rate", *(f"word{i}" for i in range(20))]
+    assert rates_among(words, [0.0] * 21) == []
+    assert rates_among(words[:-1], [0.0] * 20) == ["rate"]

@@ -18,6 +18,8 @@ COUNTS = np.random.default_rng(3).poisson(30.0, 40).astype(float)
         (6 * np.floor(COUNTS / 6) + 3, 3, Lattice(6, 3)),
         (np.array([10.0, 15, 20]), 1, None),  # too few to tell
         (COUNTS + 0.5, 1, None),
+        (19 * COUNTS + 6, 1, None),  # no rounding has such numbers
+        (6 * np.floor(COUNTS / 6) + 2, 1, Lattice(6, 2)),
         (np.array([]), 1, None),
     ],
 )

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from countveil.data.tables.text import Format, header_rows_of, read_text_table, text_of
+from countveil.data.tables.text import Format, header_rows_of, read_text_table, text_of, units_said
 
 NAMES = ["place", "Fälle 2021", "Fälle 2022"]
 ROWS = [["Łódź, the city", "12", "1,5"], ["Köln | Mülheim; east", "0", "<5"], ["Århus", "340", ""]]
@@ -53,6 +53,7 @@ FOOTERS = {
     "underscores": [["__________"], ["(C)opyright"]],
     "notes": [[], ["Source: made up, 2020, 2021"], ["* preliminary"]],
     "padded": [["Source: made up", "", ""]],
+    "as by the ABS": [[], ["Data Source: Census"], [], ["INFO", "Cells were adjusted."], ["Copyright"]],
 }
 
 
@@ -120,6 +121,10 @@ def test_what_is_stated_is_not_looked_for(tmp_path):
             "a,b,c\nr1,1,2,\nr2,3,4,\n",
             "delete the separator at the end of every other row, .* or, if these are names",
         ),
+        (
+            "a,b,c\nr1,1,2\nr2,3,4\n\nid,Footnote\n1,made up\n",
+            "got 2 in row 4: delete 'id' if it is a title or a note",
+        ),
         ("a,b,c\nr1,1,2\nmade up\nr2,3,4\n", "got 1 in row 3: delete 'made up' if it is a title or a note"),
         ("a,b\n", "a header row and at least one row of reports"),
         ("", "must hold a table"),
@@ -131,6 +136,26 @@ def test_files_that_may_be_read_in_two_ways_are_refused(tmp_path, text, rule):
     path.write_bytes(text.encode() if "\x01" not in text else b"\xff\x00\x01\x02\xfe")
     with pytest.raises(ValueError, match=rule):
         read_text_table(path)
+
+
+def test_spaces_separate_where_nothing_else_does(tmp_path):
+    path = tmp_path / "t.txt"
+    path.write_text('region   flu   cold\nNorth     12    18\n"South B"  7    11\n\nSource: made up\n')
+    found = read_text_table(path)
+    assert (found.names, found.rows) == (
+        ["region", "flu", "cold"],
+        [["North", "12", "18"], ["South B", "7", "11"]],
+    )
+    assert "space-separated" in found.layout.describe()
+    path.write_text("Obs  region  n\n\n  1  North  12\n  2  South   7\n")
+    assert read_text_table(path).rows == [["1", "North", "12"], ["2", "South", "7"]]
+    for text, rows in (
+        ("n\n12 345\n7 890\n", [["12 345"], ["7 890"]]),
+        ("a b,n\nx y,1 234\nz w,2 345\n", [["x y", "1 234"], ["z w", "2 345"]]),
+        ("name\nNew York\nSan Jose\n", [["New York"], ["San Jose"]]),
+    ):
+        path.write_text(text)
+        assert read_text_table(path).rows == rows
 
 
 def test_separators_at_the_end_of_every_line_make_no_column(tmp_path):
@@ -249,3 +274,54 @@ def test_years_and_numbers_in_order_are_names(tmp_path, first):
     path = tmp_path / "t.csv"
     path.write_text(f"{first}\nB{',12' * first.count(',')}\n")
     assert read_text_table(path).names == first.split(",")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Employed (in thousands)",
+        "Persons ('000)",
+        "Persons (000s)",
+        "Jobs 000s",
+        "Erwerbstätige in Tausend",
+        "Erwerbstätige (1 000)",
+        "Angaben in 1.000",
+        "Bevölkerung in Tsd.",
+        "thousands of persons",
+        "Persons, Thousands",
+        "Emplois en milliers",
+        "Empleo en miles",
+        "THS_PER",
+        "values in millions",
+        "Umsatz in Mio. Euro",
+    ],
+)
+def test_units_are_found_wherever_they_stand(tmp_path, said):
+    path = tmp_path / "t.csv"
+    for text, constant in (
+        (f'"{said}"\nplace,a\nA,12\nB,7\n', ()),
+        (f'place,a\nA,12\nB,7\n"Note: {said}"\n', ()),
+        (f'place,"a, {said}"\nA,12\nB,7\n', ()),
+        ("place,a\nA,12\nB,7\n", (said,)),
+    ):
+        path.write_text(text)
+        found = read_text_table(path)
+        assert units_said(found.names, found.layout, constant) != []
+
+
+@pytest.mark.parametrize("title", ["Rate per 1,000", "Fälle je 100.000", "Deaths per thousand", "pour 1 000"])
+def test_rates_are_found_in_titles(tmp_path, title):
+    path = tmp_path / "t.csv"
+    path.write_text(f'"{title}"\nplace,a\nA,12\nB,7\n')
+    found = read_text_table(path)
+    assert units_said(found.names, found.layout) == [title]
+    path.write_text(f'place,a\nA,12\nB,7\n"Notes: rates are {title}"\n')
+    found = read_text_table(path)
+    assert units_said(found.names, found.layout) == []  # of other numbers
+
+
+def test_names_that_are_no_units(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('"Deaths in Thousand Oaks, 2,000 miles from here, in 2000"\nplace,thousands\nA,12\nB,7\n')
+    found = read_text_table(path)
+    assert units_said(found.names, found.layout) == []

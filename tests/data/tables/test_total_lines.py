@@ -177,7 +177,8 @@ def test_one_column_without_hidden_counts_that_does_not_add_up_is_enough():
     whole[0, 0] = np.nan
     assert [line.place for line in total_lines(whole, None)] == [4]
     whole[4, 3] += 1.0
-    assert total_lines(whole, None) == []
+    assert total_lines(whole, None, nearly=False) == []
+    assert [line.nearly for line in total_lines(whole, None)] == [True]
 
 
 def test_subtotals_of_hidden_counts_and_their_sum():
@@ -191,3 +192,46 @@ def test_subtotals_of_hidden_counts_and_their_sum():
     whole[2, 0] -= 1.0
     labels = {line.label for line in total_lines(whole, ["a", "b", "North", "c", "d", "South", "UK"])}
     assert "North" not in labels
+
+
+TOTALS = np.vstack([10.0 * COUNTS + 31.0, (10.0 * COUNTS + 31.0).sum(axis=0)])
+
+
+@pytest.mark.parametrize("base", [2, 3, 5])
+def test_totals_that_were_rounded_are_known_by_their_sums(base):
+    rng = np.random.default_rng(base)
+    rounded = base * np.floor(TOTALS / base + rng.random(TOTALS.shape))
+    assert not (rounded[:8].sum(axis=0) == rounded[8]).all()
+    assert [str(line) for line in total_lines(rounded, [*LABELS, "City"])] == [
+        "'City' (nearly the sum of the others)"
+    ]
+    assert total_lines(rounded.T, None) == []
+    assert total_lines(rounded, [*LABELS, "City"], nearly=False) == []
+    refuse_totals("t.csv", rounded, [*LABELS, "City"], None)
+    rounded[8] *= 1.5
+    assert total_lines(rounded, None) == []
+
+
+def test_totals_with_noise_are_known_by_their_sums():
+    noise = np.random.default_rng(1).normal(0.0, 2.0, TOTALS.shape)
+    for noisy in (TOTALS + noise, TOTALS + np.round(noise)):
+        assert [(line.place, line.nearly) for line in total_lines(noisy, None)] == [(8, True)]
+
+
+@pytest.mark.parametrize("base", [1, 3, 10])
+def test_counts_that_are_half_of_all_are_no_totals(base):
+    """The hardest case: one row is expected to be the sum of all others."""
+    rng = np.random.default_rng(base)
+    for number in range(200):
+        rest = rng.dirichlet(np.ones(2 + number % 6)) / 2.0
+        rates = np.append(rest, 0.5)[:, None] * rng.uniform(50.0, 5000.0, 2 + number % 9)
+        counts = base * np.floor(rng.poisson(rates) / base + rng.random(rates.shape))
+        assert total_lines(counts, None) == []
+
+
+def test_a_code_of_totals_beside_hidden_counts():
+    shown = np.array([[np.nan, np.nan], [31.0, 44.0], [58.0, 82.0]])
+    for name in ("_T", "T"):
+        assert [line.label for line in total_lines(shown, ["M", "F", name])] == [name]
+    letters = [chr(ord("a") + place) for place in range(26)]
+    assert total_lines(RNG.poisson(5.0, (26, 8)), letters) == []

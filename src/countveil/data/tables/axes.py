@@ -2,14 +2,29 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from math import prod
 
 from countveil.data.tables.cells import BLANK, NumberFormat, interval_of
 from countveil.data.tables.formats import STATUSES
 from countveil.data.tables.text import TIMES
 
-VALUES = ("obs_value", "value", "values", "count", "counts", "n", "deaths", "number", "cases", "anzahl")
+VALUES = (
+    *(
+        "obs_value",
+        "value",
+        "values",
+        "count",
+        "counts",
+        "n",
+        "freq",
+        "_freq",
+        "_freq_",
+        "frequency",
+        "deaths",
+    ),
+    *("number", "cases", "anzahl"),
+)
 LIKE_VALUES = re.compile(
     r"(.*[\W_])?(gbc|private|noisy|\w*views|visits|counts?|deaths|births|cases|events|injuries|values?)([\W_].*)?",
     re.IGNORECASE,
@@ -20,11 +35,15 @@ EXPOSURES = re.compile(
     r"population|exposure|person.?years|\bpopn?\b|einwohner|bev(ö|oe)lkerung", re.IGNORECASE
 )
 BESIDE = re.compile(
-    r"%|(?<![a-z])(rates?|ratio|shares?|per ?cent(age)?|pct|per 1[0 .,']*0|threshold|average|mean|moe|margin of error"
-    r"|ci|(lower|upper)(?=[\W_]*(ci|bound|limit|conf|[0-9]|$)))(?![a-z])",
+    r"%|_[0-9]{3}(ea|ma?)$|(?<![a-z])(rates?|ratio|shares?|per ?cent(age)?|pct|per 1[0 .,']*0|threshold|average|avg"
+    r"|mean|median|density|latitude|longitude|moe|margin of error|rse|standard (deviation|error)|std\.? ?(dev|err)"
+    r"|flags?|ci|[lu]cl|(lower|upper)(?=[\W_]*(ci|bound|limit|conf|[0-9]|$))|prozent|\w*(anteil|dichte)|\w+quote"
+    r"|durchschnitt|mittelwert|taux|moyenne|médiane|pourcentage|tasa|promedio|porcentaje)(?![a-z])",
     re.IGNORECASE,
 )
 """Numbers beside reports that are no reports."""
+COUNTED = "(count)"
+"""What a name ends with that has counts, whatever else it says."""
 TIME_NAMES = re.compile(r"(.*[\W_])?(year|years|\w*jahr|année|annee|año|ano)([\W_]of[\W_].*)?", re.IGNORECASE)
 KEYS = re.compile(
     r"(.*[\W_])?(id|ids|geoid|fips|insee|code|codes|ags|plz|zip|postcode|index|idx)|.*[a-z](Id|ID)"
@@ -34,13 +53,18 @@ KEYS = re.compile(
 """Names of columns that tell records apart, in numbers."""
 AXES = re.compile(
     r"(.*[\W_])?(month|monat|week|woche|day|tag|date|datum|hour|stunde|quarter|age|ages|alter|sex|gender|state|county"
-    r"|district|region|area|tract|ward|zone|country|place|group|grade)([\W_]?(group|band|code|years))?",
+    r"|district|region|area|tract|ward|zone|country|place|group|grade|municipality|commune|gemeinde|kreis|département"
+    r"|comune|municipio|provincia)([\W_]?(group|band|code|years))?",
     re.IGNORECASE,
 )
-RANKS = re.compile(r"no|nr|num|rank|rang|pos|position|#|n°|№", re.IGNORECASE)
+RANKS = re.compile(r"no|nr|num|rank|rang|pos|position|obs|row|#|n°|№", re.IGNORECASE)
 """Names of columns that number the rows."""
+RATE_ENDS = re.compile(r"\s*($|[(,]|per\b|of\b)", re.IGNORECASE)
+"""What follows the word for a rate in a name."""
+MANY_ZEROS = 0.2
 YEARS = 4  # rows of years, and years between two of them, at most
 MOST_COLUMNS = 50  # of a long table, and before which codes of records are
+FEW_COLUMNS = 20  # a vocabulary has more
 MOST_MEASURES = 4  # beside numbers that name cells; a table with more has a row for each record
 
 
@@ -48,7 +72,8 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
     """(axes, the column of reports, further columns of reports) of a long table; ([], None, []) of others.
 
     Axes are columns of labels, times, intervals or codes that together name each row once, as few of them as do so;
-    beside a column that has the name of reports, also columns of whole numbers if all combinations occur once.
+    where labels do not, or beside a column that has the name of reports, also columns of whole numbers if all
+    combinations occur once. Numbers of rows, and numbers that are the same everywhere, are no reports beside others.
     Rows may repeat a cell only beside a column that has the name of reports.
     """
     names = list(columns)
@@ -65,6 +90,7 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
         for name in numeric
         if not any(form.search(name) for form in (EXPOSURES, SIGMAS, BESIDE)) and not KEYS.fullmatch(name)
     ]
+    measures = [name for name in measures if varies(columns[name])] or ([] if values else measures)
     if len(measures) > 1 and all(map(TIMES.fullmatch, measures)):
         return [], None, []  # times across the columns
     like = [name for name in measures if LIKE_VALUES.fullmatch(name)]
@@ -76,9 +102,16 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
         and name.casefold() not in NOTES
         and is_of_labels(columns[name], n, place == 0)
     ]
-    crossed = [name for name in names if name in labels or (name in numeric and is_whole(columns[name]))]
-    if values and len(crossed) > len(labels) and is_crossing(columns, crossed):
-        labels = crossed
+    last = [*values[:1], *like[:1], *measures[-1:]][:1]
+    crossed = [
+        name
+        for name in names
+        if name in labels
+        or (name in numeric and name not in last and is_whole(columns[name]) and len(set(columns[name])) < n)
+    ]
+    incomplete = bool(labels) and cells_named(columns, labels) < n
+    if last and (values or incomplete) and len(crossed) > len(labels) and is_crossing(columns, crossed):
+        labels, value = crossed, last[0]
         measures = [name for name in measures if name not in labels]
     if value is None or not labels:
         return [], None, []
@@ -110,6 +143,13 @@ def is_crossing(columns: Mapping[str, list[str]], axes: Sequence[str]) -> bool:
     return len(axes) > 1 and min(sizes) > 1 and prod(sizes) == n == cells_named(columns, axes)
 
 
+def varies(cells: Sequence[str]) -> bool:
+    """Whether cells differ, and not as the numbers of rows do."""
+    return len(set(cells)) > 1 and list(cells) != [
+        str(int(cells[0] == "1") + row) for row in range(len(cells))
+    ]
+
+
 def is_whole(cells: Sequence[str]) -> bool:
     """Whether all cells are whole numbers."""
     return all(map(str.isdecimal, cells))
@@ -133,8 +173,7 @@ def is_of_codes(name: str, column: Sequence[str], n_rows: int, beside_values: bo
         return False
     if are_intervals(full):
         return beside_values or bool(AXES.fullmatch(name))
-    whole = all(cell.isdecimal() or are_intervals([cell]) for cell in full)
-    return whole and any(form.fullmatch(name) for form in (AXES, KEYS, TIME_NAMES))
+    return are_levels(full) and any(form.fullmatch(name) for form in (AXES, KEYS, TIME_NAMES))
 
 
 def are_intervals(cells: Sequence[str]) -> bool:
@@ -171,39 +210,39 @@ def column_filled_once(columns: Mapping[str, list[str]], axes: Sequence[str]) ->
 
 
 def key_column(columns: Mapping[str, list[str]], labelled: bool = False) -> str | None:
-    """A column of numbers that is no count.
-
-    These are years and other times, by their name, their form or their number; codes that all differ, by their name or
-    with zeros before them; numbers of rows; and, where rows have no other label (not ``labelled``), a first column of
-    consecutive numbers, or with the name of an axis.
-    """
+    """A column of numbers that is no count, for one of the reasons below; ``labelled`` rows have another label."""
     first = [(name, with_cells(cells)) for name, cells in islice(columns.items(), MOST_COLUMNS)]
-    coded = {name: is_of_padded(cells) for name, cells in first}
+    padded = {name: is_of_padded(cells) for name, cells in first}
     for place, (name, cells) in enumerate(first):
-        whole = len(cells) > 1 and is_whole(cells)
+        several, differ = len(cells) > 1, len(set(cells)) == len(cells)
+        whole = several and is_whole(cells)
         years = whole and all(len(cell) == 4 and 1800 <= int(cell) <= 2100 for cell in cells)
-        differ = len(set(cells)) == len(cells)
         near = years and max(map(int, cells)) - min(map(int, cells)) < YEARS * len(set(cells))
-        times = len(cells) > 1 and not whole and all(map(TIMES.fullmatch, cells))
-        if (
-            times
-            or (years and TIME_NAMES.fullmatch(name))
-            or (near and (len(cells) >= YEARS or (not place and differ)))
-        ):
-            return name
-        if whole and differ and (KEYS.fullmatch(name) or (coded[name] and not all(coded.values()))):
-            return name
         run = whole and differ and int(max(cells, key=int)) - int(min(cells, key=int)) == len(cells) - 1
-        if run and len(cells) > 2 and RANKS.fullmatch(name):
-            return name
-        if place or labelled or not differ:
-            continue
-        if run and len(cells) > 3 and cells == sorted(cells, key=int):
-            return name
-        levels = len(cells) > 1 and all(cell.isdecimal() or are_intervals([cell]) for cell in cells)
-        if levels and AXES.fullmatch(name):
+        alone = several and differ and not place and not labelled
+        reasons = {
+            "times other than years": several and not whole and all(map(TIMES.fullmatch, cells)),
+            "years, by their name": years and TIME_NAMES.fullmatch(name),
+            "years close together": near and (len(cells) >= YEARS or (not place and differ)),
+            "codes, by their name": whole and differ and KEYS.fullmatch(name),
+            "codes with zeros before them": whole and differ and padded[name] and not all(padded.values()),
+            "ranks, by their name": run and len(cells) > 2 and RANKS.fullmatch(name),
+            "numbers of rows": alone and run and len(cells) > 3 and is_increasing(cells),
+            "levels, by the name of their axis": alone and AXES.fullmatch(name) and are_levels(cells),
+        }
+        if any(reasons.values()):
             return name
     return None
+
+
+def is_increasing(cells: Sequence[str]) -> bool:
+    """Whether whole numbers increase from row to row."""
+    return all(int(low) < int(high) for low, high in pairwise(cells))
+
+
+def are_levels(cells: Sequence[str]) -> bool:
+    """Whether all cells are whole numbers or intervals."""
+    return all(cell.isdecimal() or are_intervals([cell]) for cell in cells)
 
 
 def with_cells(column: Sequence[str]) -> Sequence[str]:
@@ -221,4 +260,40 @@ def is_of_padded(cells: Sequence[str]) -> bool:
 def share_columns(names: Sequence[str]) -> list[str]:
     """Columns whose names, of several words, say that they have percentages, rates or averages."""
     several = [name for name in names if "%" in name or len(re.findall(r"[^\W_]+", name)) > 1]
-    return [name for name in several if BESIDE.search(name)]
+    return [name for name in several if BESIDE.search(name) and not name.endswith(COUNTED)]
+
+
+def rates_among(names: Sequence[str], absent: Sequence[float]) -> list[str]:
+    """The names of lines that have rates, averages or a population, beside others that do not.
+
+    Names are one word, or end with it. A word of a vocabulary may be called "rate" as well, but is ``absent`` from some
+    documents, as other words are: that is the share of a line's values that are not positive.
+    """
+    if len(names) > FEW_COLUMNS:
+        return []
+    between = zip(["", *names], names, [*names[1:], ""], strict=False)
+    called = [is_rate(name, before, after) for before, name, after in between]
+    are_words = 2 * sum(share >= MANY_ZEROS for share in absent) > len(names)
+    rates = [
+        name
+        for name, rate, share in zip(names, called, absent, strict=True)
+        if rate and (share == 0 if are_words else share < MANY_ZEROS)
+    ]
+    return [] if all(called) else rates
+
+
+def is_rate(name: str, before: str = "", after: str = "") -> bool:
+    """Whether a name between two others is that of a rate, an average or a population."""
+    if name.endswith(COUNTED):
+        return False
+    word = re.sub(r"[\W\d_]+", "", name).casefold()
+    if word in ("lower", "upper"):  # the ends of an interval if they are neighbours, or else of a scale
+        return {"lower": after, "upper": before}[word].casefold() == {"lower": "upper", "upper": "lower"}[
+            word
+        ]
+    ends = (
+        match
+        for match in BESIDE.finditer(name)
+        if RATE_ENDS.match(name, match.end()) or match[0][:4] == "per "
+    )
+    return bool(EXPOSURES.fullmatch(word) or BESIDE.fullmatch(word) or any(ends))

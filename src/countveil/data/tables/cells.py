@@ -16,7 +16,12 @@ from countveil.privacy.mechanisms import Interval, Mechanism, Suppression, TopCo
 CELLS_AT_ONCE = 100_000  # whose different texts are found together
 Bounds = tuple[int, int | None]
 """The least and the largest count; None where nothing bounds it above."""
-_PLAIN = str.maketrans({"\u00a0": " ", "\u202f": " ", "\u2009": " ", "’": "'", "−": "-", "–": "-", "—": "-"})
+_PLAIN = str.maketrans(
+    {"\u00a0": " ", "\u202f": " ", "\u2009": " ", "’": "'", "−": "-", "–": "-", "—": "-"}
+    | {wide: plain for plain in "+,-.0123456789<>" for wide in [chr(ord(plain) + 0xFEE0)]}
+    | {chr(zero + digit): str(digit) for zero in (0x660, 0x6F0) for digit in range(10)}
+)
+"""Blanks, dashes, and digits as Japanese, Arabic and Persian texts have them."""
 _POWER = re.compile(r"[eE][+-]?[0-9]{1,3}$", re.ASCII)
 _MARKED = re.compile(r"[0-9]*([.,' ][0-9]+)+", re.ASCII)
 _ONE = r"([0-9][0-9.,' ]*?)"

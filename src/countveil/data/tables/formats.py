@@ -114,3 +114,18 @@ def beside_status(
     flags = Counter(word for word, no in zip(words, gone, strict=True) if word and not no)
     numbers = [text_of(value) != word for value, word in zip(values, words, strict=True)]
     return cells, flags, int((gone & ~empty & np.array(numbers)).sum())
+
+
+def without_numbers(words: Sequence[str], values: Sequence[str]) -> set[str]:
+    """Words of a column that stand beside zeros and empty cells only, and beside two zeros or more."""
+    beside: dict[str, list[str]] = {}
+    for word, value in zip(words, values, strict=True):
+        if word and not word.isdecimal():
+            beside.setdefault(word, []).append(value)
+    return {word for word, cells in beside.items() if cells.count("0") > 1 and set(cells) <= {"0", ""}}
+
+
+def is_reason(words: Sequence[str], values: Sequence[str]) -> bool:
+    """Whether a column says why there is no number: by words that stand beside zeros only, and nothing elsewhere."""
+    without = without_numbers(words, values)
+    return bool(without) and set(words) == {*without, ""}

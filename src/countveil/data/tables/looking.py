@@ -3,10 +3,10 @@
 import math
 import re
 import shlex
+import warnings
 from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
-from itertools import pairwise
 from math import gcd, log
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,14 +17,18 @@ from countveil.common.names import joined
 from countveil.data.tables.axes import (
     BESIDE,
     EXPOSURES,
+    MANY_ZEROS,
     MOST_COLUMNS,
     SIGMAS,
     are_intervals,
+    is_increasing,
+    is_of_numbers,
+    is_whole,
     key_column,
     long_axes,
 )
 from countveil.data.tables.cells import HIDDEN, INTERVAL, MASKED, NumberFormat, Words, kind_of, number_format
-from countveil.data.tables.formats import VALUE, beside_status
+from countveil.data.tables.formats import VALUE, beside_status, is_reason, without_numbers
 from countveil.data.tables.published import (
     LongTable,
     ProtectedTable,
@@ -34,6 +38,8 @@ from countveil.data.tables.published import (
     label_places,
     long_columns,
     named_texts,
+    rate_levels,
+    rate_lines,
     read_long,
     read_protected,
 )
@@ -70,22 +76,24 @@ def lattice_of(values: Any, base: int = 1) -> Lattice | None:
     step = reduce(gcd, np.diff(whole).tolist())
     if step <= base or positive.size * log(step / base) < SURE:
         return None
-    return Lattice(step, int(whole[0]) % step)
+    offset = int(whole[0]) % step
+    if gcd(step, offset) == 1 and 2 * offset != step:
+        return None  # no rounding has such numbers
+    return Lattice(step, offset)
 
 
 ABSENT = frozenset(
     (
         *("suppressed", "suppress", "redacted", "[redacted]", "hidden", "confidential", "secret", "geheim"),
-        *("low", "[low]", "x", "*", "**", "***", "c", "[c]", "(c)", "s", "(s)", "#", "†"),
+        *("low", "[low]", "x", "ｘ", "*", "**", "***", "c", "[c]", "(c)", "s", "(s)", "#", "†"),
     )
 )
 """What usually stands for a count that was hidden because of what it is, in lower case."""
 TRUTHS = frozenset(("true", "false", "yes", "no"))
-ZERO = frozenset(("-", "–", "—"))
+ZERO = frozenset(("-", "–", "—", "−", "－"))
 BELOW = (2, 3, 4, 5, 6, 7, 8, 10, 20, 30, 50, 100)
 """Below which agencies hide counts."""
 SOME = 3  # names in a question
-MANY_ZEROS = 0.2
 CODES = (-1, -2, -3, -8, -9, -98, -99, -888, -998, -999, -9999)
 """Numbers below zero that usually stand for something else."""
 _MONTH = r"(jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])[a-z]*"
@@ -129,7 +137,10 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
             column besides those of labels and reports.
     """
     if path.suffix.lower() not in TABLES:
-        raise ValueError(f"{path} must end in one of {', '.join(TABLES)}, got {path.suffix or 'no ending'!r}")
+        remedy = "unpack it" if path.suffix.lower() in (".zip", ".gz") else "save it as .csv"
+        raise ValueError(
+            f"{path} must end in one of {', '.join(TABLES)}, got {path.suffix or 'no ending'!r}: {remedy}"
+        )
     given = long_columns(path, stated)
     options, questions = stated_options(stated), []
     columns = named_texts(given)
@@ -152,8 +163,10 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         body = [column[value]]
         if status is None and value != VALUE:
             status = next((name for name in others if name.lower() in ("status", "symbol")), None)
+        status = status or next((name for name in others if is_reason(columns[name], columns[value])), None)
         if status is not None:
-            body = [beside_status(column[value], column[status])[0]]
+            no_number = without_numbers(columns[status], columns[value])
+            body = [beside_status(column[value], column[status], no_number)[0]]
             options += ["--status", status]
     else:
         row_labels = label_columns(columns, given.names or [], label_places(path, given, None, ()))
@@ -192,16 +205,22 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
             questions.append(
                 f"Some rows have the same {' and '.join(axes)}: the command refuses them. Is another column an axis?"
             )
-        long = read_long(path, axes, value, words, status=status, stated=stated)
+        with warnings.catch_warnings(record=True) as doubts:
+            warnings.simplefilter("always")
+            long = read_long(path, axes, value, words, status=status, stated=stated)
         cells, shown = long.cells, long.frame[value].to_numpy()
         levels = {axis: list(dict.fromkeys(long.frame[axis])) for axis in axes}
+        rates = rate_levels(long, axes, value)
         totals = totals_of_long(long, axes, value)
         n_absent = 0 if totals else math.prod(map(len, levels.values())) - cells.code.size
     else:
-        wide = read_protected(path, words=words, stated=stated, row_labels=row_labels)
+        with warnings.catch_warnings(record=True) as doubts:
+            warnings.simplefilter("always")
+            wide = read_protected(path, words=words, stated=stated, row_labels=row_labels)
         assert wide.cells is not None
         cells, shown = wide.cells, wide.cells.values.ravel()
         levels = {"rows": wide.row_labels or [], "columns": wide.column_labels or []}
+        rates = rate_lines(wide)
         totals = totals_of_wide(wide)
         n_absent = 0
         above = above_indented(given.columns[labels[0]]) if labels else []
@@ -223,16 +242,10 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
                 f"No cells in {', '.join(empty[:SOME])}: headings or notes? Delete them, or state --absent '' or "
                 "--missing '': the command below refuses them."
             )
-    questions += doubtful_levels(levels)
+    questions += [*(f"{doubt.message}." for doubt in doubts), *doubtful_levels(levels, bool(rates))]
     tally = cells.tally()
     known = shown[~np.isnan(shown)]
     lattice = lattice_of(known)
-    if (
-        lattice is not None
-        and math.gcd(lattice.step, lattice.offset) == 1
-        and 2 * lattice.offset != lattice.step
-    ):
-        lattice = None  # no rounding has such numbers
     codes = codes_among(known)
     hidden = tally[HIDDEN] + Counter({str(code): int((known == code).sum()) for code in codes})
     options += [part for code in codes for part in ("--absent", str(code))]
@@ -309,8 +322,11 @@ def repeated_in(labels: Sequence[str]) -> list[str]:
     return [label for label, times in Counter(labels).items() if times > 1]
 
 
-def doubtful_levels(levels: dict[str, list[str]]) -> list[str]:
-    """Questions about labels whose numbers may be no counts, and labels that a spreadsheet changed."""
+def doubtful_levels(levels: dict[str, list[str]], refused: bool) -> list[str]:
+    """Questions about labels whose numbers may be no counts, and labels that a spreadsheet changed.
+
+    ``refused``: ``import`` refuses some of them.
+    """
     questions = []
     for names in levels.values():
         if len(names) > MOST_COLUMNS:
@@ -319,7 +335,7 @@ def doubtful_levels(levels: dict[str, list[str]]) -> list[str]:
         if odd:
             questions.append(
                 f"Counts, rates or a population in {', '.join(map(repr, odd[:SOME]))}? Delete rates and averages; put "
-                "a population into a file for --exposure."
+                f"a population into a file for --exposure{': the command below refuses them' * refused}."
             )
         dates = [name for name in names if MONTH_DAYS.fullmatch(name)]
         groups = [name for name in names if are_intervals([name])]
@@ -342,14 +358,15 @@ def label_columns(columns: dict[str, list[str]], names: Sequence[str], places: S
     """--row-labels of a wide table in which further columns are labels: years, codes, or text without any number."""
     labels = [name for place, name in enumerate(names) if place in places]
     rest = {name: cells for name, cells in columns.items() if name not in labels}
-    key = key_column(rest, bool(labels)) or increasing_first(rest)
+    key = key_column(rest, bool(labels)) or (None if labels else increasing_first(rest))
+    numbers = next((place for place, name in enumerate(rest) if is_of_numbers(rest[name])), 0)
     further = [
         name
-        for name, cells in rest.items()
+        for place, (name, cells) in enumerate(rest.items())
         if name == key
         or (
             is_all_text(cells)
-            and len(set(cells)) > 1
+            and (len(set(cells)) > 1 or (place < numbers and not TIMES.fullmatch(name)))
             and not {cell.casefold() for cell in cells} <= ABSENT | ZERO | TRUTHS
         )
     ]
@@ -360,9 +377,7 @@ def label_columns(columns: dict[str, list[str]], names: Sequence[str], places: S
 def increasing_first(columns: dict[str, list[str]]) -> str | None:
     """A first column of whole numbers that increase from row to row, as codes of places do."""
     for name, cells in columns.items():
-        numbers = [int(cell) for cell in cells if cell.isdecimal()]
-        increases = all(low < high for low, high in pairwise(numbers))
-        return name if len(numbers) == len(cells) >= ROWS_TO_JUDGE and increases else None
+        return name if len(cells) >= ROWS_TO_JUDGE and is_whole(cells) and is_increasing(cells) else None
     return None
 
 

@@ -18,11 +18,13 @@ from countveil.common.extras import install
 from countveil.common.names import names_in
 from countveil.data.io import UNREADABLE, check_npy, read_counts
 from countveil.data.tables.axes import (
+    COUNTED,
     MOST_COLUMNS,
     are_intervals,
     column_filled_once,
     key_column,
     long_axes,
+    rates_among,
     share_columns,
 )
 from countveil.data.tables.cells import (
@@ -43,8 +45,10 @@ from countveil.data.tables.formats import (
     axes_of_eurostat,
     beside_status,
     is_eurostat,
+    is_reason,
     long_of_eurostat,
     statuses_of,
+    without_numbers,
 )
 from countveil.data.tables.text import (
     NOTHING_STATED,
@@ -55,6 +59,7 @@ from countveil.data.tables.text import (
     amount,
     read_text_table,
     text_of,
+    units_said,
 )
 from countveil.data.tables.total_lines import has_name
 from countveil.privacy._counts import reads_as_number
@@ -66,6 +71,7 @@ UNCALCULATED = re.compile(
     rb"""\s*<f\b[^<>]*(?:/>|>[^<]*</f>)\s*(?:<v\s*/>|<v>\s*</v>)?\s*</c>"""
 )
 """A cell of a sheet with a formula and no value; that of an empty text is one."""
+ROWS_WITHOUT = 3  # decimals, in which noise would have had some
 ROW_LABELS = "name its column with --row-labels, which needs a header row"
 
 
@@ -190,6 +196,8 @@ def read_protected(
     cells = read_cells(
         path, [given.columns[p] for p in kept], [names[p] for p in kept], words, stated, given.separator
     )
+    warn_of_units(given, cells.values)
+    warn_of_decimals(cells.values, [names[place] for place in kept] if given.names else [])
     values, titles = cells.values, [names[place] for place in kept]
     check_columns(f"reports in {path}", titles if given.names else [], values, not places, ROW_LABELS)
     labels = [
@@ -251,6 +259,8 @@ def read_long(
         blank = MASKED
         if stated.thousands is None and stated.decimal is None:
             stated = stated._replace(decimal=".")  # as the format has it
+    else:
+        warn_of_reasons({name: column[name] for name in names if name not in (*wanted, value)}, cells)
     if n_dropped:
         warnings.warn(
             f"{amount(n_dropped, 'number')} left out, because the status says that there is none",
@@ -264,6 +274,8 @@ def read_long(
         form = format_of(path, every, words, stated, given.separator)
         column |= {name: [without_marks(cell, form) for cell in column[name]] for name in numbers}
     read = read_cells(path, [cells], [value], words, stated, given.separator, blank, form)
+    others = [cells for name, cells in column.items() if name not in (*wanted, value)]
+    warn_of_units(given, read.values, [text_of(cells[0]) for cells in others if len(set(cells)) == 1])
     flat = read._replace(code=read.code[:, 0])
     frame = pd.DataFrame({name: texts(column[name]) for name in wanted} | {value: flat.values})
     return LongTable(frame, flat, given.layout, flags)
@@ -308,14 +320,18 @@ def read_columns(path: Path, stated: Format, header: bool) -> Columns:
 
 
 def check_numbers_of_columns(path: Path, rows: Sequence[Sequence[Any]]) -> None:
-    """Refuse a first record that numbers the columns, above records with labels; raises ValueError."""
+    """Refuse a first record of numbers or units of columns, above records with labels; raises ValueError."""
     cells = [text_of(cell).strip("()[]") for cell in rows[0]]
     numbers = cells if cells[0] else cells[1:]
     labelled = any(text_of(row[0]) and not reads_as_number(text_of(row[0])) for row in rows[1:])
-    if labelled and len(numbers) > 2 and numbers == [str(number) for number in range(1, len(numbers) + 1)]:
+    numbered = len(numbers) > 2 and numbers == [str(number) for number in range(1, len(numbers) + 1)]
+    bare = {re.sub(r"[., ]", "", cell) for cell in numbers}
+    units = not cells[0] and bool(bare - {"%"}) and bare <= {"1000", "100000", "1000000", "%"}
+    if labelled and (numbered or units):
+        what = "numbers of columns" if numbered else "units, in which the numbers below are stated"
         raise ValueError(
             f"{path} must have records below the names of columns, got {', '.join(numbers[:4])}, which look like "
-            "numbers of columns: delete that row, or state --header-rows if it is a record"
+            f"{what}: delete that row, or state --header-rows if it is a record"
         )
 
 
@@ -494,13 +510,89 @@ def check_empty(path: Path, table: ProtectedTable, words: Words) -> None:
         )
 
 
+def rate_lines(table: ProtectedTable) -> list[str]:
+    """The rows and columns of a wide table that have rates, averages or a population, by their names."""
+    if table.cells is None:
+        return []
+    values = np.ma.filled(np.ma.asarray(table.values, dtype=np.float64), np.nan)
+    known = ~np.isnan(values)
+    found = []
+    for side, labels, axis in (("row", table.row_labels, 1), ("column", table.column_labels, 0)):
+        absent = (values <= 0).sum(axis=axis) / np.maximum(known.sum(axis=axis), 1)
+        found += [f"{side} {name!r:.60}" for name in rates_among(labels or (), absent if labels else ())]
+    return found
+
+
+def rate_levels(table: LongTable, axes: Sequence[str], value: str) -> list[str]:
+    """The levels of the axes of a long table that have rates, averages or a population, by their names."""
+    known = table.frame[table.frame[value].notna()]
+    found = []
+    for axis in axes:
+        absent = known[value].le(0).groupby(known[axis]).mean()
+        names = list(dict.fromkeys(table.frame[axis]))
+        found += [
+            f"{axis} {name!r:.60}" for name in rates_among(names, absent.reindex(names, fill_value=0.0))
+        ]
+    return found
+
+
+def check_rates(path: Path, lines: Sequence[str]) -> None:
+    """Refuse lines of rates, averages or a population among those of counts; raises ValueError."""
+    if lines:
+        raise ValueError(
+            f"{path} must have counts only, got {', '.join(lines[:6])}: delete rates, shares and averages, put a "
+            f"population into a file or a column for --exposure, and end the names of counts with {COUNTED!r}"
+        )
+
+
 def check_shares(path: Path, names: Sequence[str]) -> None:
     """Refuse columns of rates, shares and averages among those of counts; raises ValueError."""
     shares = share_columns(names) if len(names) <= MOST_COLUMNS else []
     if shares:
         raise ValueError(
             f"{path} must have counts in its columns, got {', '.join(f'{name!r:.60}' for name in shares[:6])}: delete "
-            "columns of rates, shares and averages, or rename those that have counts"
+            f"columns of rates, shares and averages, or of flags, and end the names of counts with {COUNTED!r}"
+        )
+
+
+def warn_of_reasons(others: Mapping[str, Any], values: Any) -> None:
+    """Warn of a column that nothing names, whose words stand beside zeros only."""
+    plain = texts(values)
+    for name, words in others.items():
+        if is_reason(texts(words), plain):
+            found = ", ".join(sorted(f"{word!r:.40}" for word in without_numbers(texts(words), plain)))
+            warnings.warn(
+                f"{name!r:.60} has {found} beside zeros only: are these counts hidden or missing? Then state --status "
+                f"{shlex.quote(name)}, and its words by --absent or --missing",
+                UserWarning,
+                stacklevel=3,
+            )
+
+
+def warn_of_decimals(values: np.ndarray, names: Sequence[str]) -> None:
+    """Warn of columns that have decimals beside columns of several numbers that have none."""
+    known = ~np.isnan(values)
+    decimals = (np.floor(values) != values) & known
+    some, none = decimals.any(axis=0), ~decimals.any(axis=0) & (known.sum(axis=0) >= ROWS_WITHOUT)
+    if some.any() and none.any() and len(names) <= MOST_COLUMNS:
+        listed = [f"{name!r:.60}" for name, has in zip(names, some, strict=False) if has]
+        warnings.warn(
+            f"{', '.join(listed[:3])} {'have' if len(listed) > 1 else 'has'} decimals beside columns of whole numbers: "
+            "delete rates, averages and coordinates",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def warn_of_units(given: Columns, values: Any, constant: Sequence[str] = ()) -> None:
+    """Warn of titles, notes, names and constant columns that say that numbers are thousands, or rates."""
+    said = units_said(given.names or [], given.layout, constant)
+    if said and (np.nan_to_num(values) % 1000).any():  # thousands were not multiplied yet
+        warnings.warn(
+            f"{', '.join(f'{text!r:.60}' for text in said[:3])}: are the numbers thousands, or rates, rather than "
+            "counts? Multiply thousands by 1,000 in the file, and state --mechanism rounding --base 1000",
+            UserWarning,
+            stacklevel=3,
         )
 
 

@@ -16,14 +16,16 @@ from countveil.data.labels import SEPARATOR
 
 TEXT = (".csv", ".tsv", ".txt")
 TABLES = (*TEXT, ".xlsx", ".parquet")
-SEPARATORS = {"tab": "\t", "bar": "|", "semicolon": ";", "comma": ","}
-"""In the order in which they are preferred: the first ones rarely occur inside of cells."""
+SPACES = " "
+SEPARATORS = {"tab": "\t", "bar": "|", "semicolon": ";", "comma": ",", "space": SPACES}
+"""In the order in which they are preferred: the first ones rarely occur inside of cells, spaces nearly always."""
 SAMPLE = 2**18  # characters by which the separator is chosen
 HEADER_ROWS = 4  # at most
 LONG_LABEL = 60  # characters; text below a table is longer
 RULE = re.compile(r"[-_=*]{3,}")
 NOTE = re.compile(
-    r"([*†‡©]|\(c\)|(source|(foot)?notes?|quelle|hinweis|anmerkung|copyright|dataset|suggested citation)\b)",
+    r"([*†‡©]|\(c\)|((data )?source|(foot)?notes?|info|quelle|hinweis|anmerkung|copyright|dataset|suggested citation)"
+    r"\b)",
     re.IGNORECASE,
 )
 NUMERIC = re.compile(r"[+-]?[0-9][0-9.,' \u00a0\u202f]*")
@@ -33,6 +35,13 @@ TIMES = re.compile(
     re.IGNORECASE,
 )
 """Labels of times that begin with digits, or a month with its year."""
+
+UNITS = re.compile(
+    r"\b(thousands|millions|tausend|tsd|mio|milliers|ths)\b|\bths_|\b(in|en|em) (million|mil(es|lones)\b"
+    r"|1[., ]?000\b)|\((1[., ]?000|['’]?000['’]?s?)\)|['’]000|\b000s",
+    re.IGNORECASE,
+)
+RATES = re.compile(r"\b(per|je|pro|pour|por) (1[0 .,\u00a0\u202f]*0\b|thousand|million)", re.IGNORECASE)
 
 
 class Format(NamedTuple):
@@ -74,6 +83,14 @@ class Layout(NamedTuple):
         for lines, where in ((self.preamble, "above"), (self.footer, "below")):
             parts += [f"{amount(len(lines), 'line')} {where} the table left out"] if lines else []
         return ", ".join(parts)
+
+
+def units_said(names: Sequence[str], layout: Layout | None, constant: Iterable[str] = ()) -> list[str]:
+    """What says that numbers are thousands, or rates: titles, notes, names of columns, ``constant`` cells."""
+    titles, notes = ((), ()) if layout is None else (layout.preamble, layout.footer)
+    several = [name for name in names if not name.isalpha()]  # "thousands" may be a word of a vocabulary
+    found = [text for text in titles if UNITS.search(text) or RATES.search(text)]
+    return found + [text for text in (*notes, *several, *constant) if UNITS.search(text)]
 
 
 class TextTable(NamedTuple):
@@ -189,7 +206,12 @@ def decoded(path: Path, stated: str | None) -> tuple[str, str]:
 def parsed(text: str, separator: str, strict: bool = True) -> list[list[str]]:
     """The cells of every line; equal cells are one text in memory."""
     known: dict[str, str] = {}
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=strict)
+    if separator == SPACES:
+        text = "\n".join(line.strip() for line in text.splitlines())
+    spaced = separator == SPACES
+    lines = csv.reader(
+        io.StringIO(text, newline=""), delimiter=separator, strict=strict, skipinitialspace=spaced
+    )
     return [[known.setdefault(cell, cell) for cell in line] for line in lines]
 
 
@@ -211,6 +233,9 @@ def find_separator(text: str, ending: str) -> str:
         width, times = lengths.most_common(1)[0]
         block = [row for row in rows if len(row) == width]
         score = sum(bool(NUMERIC.fullmatch(cell.strip())) for row in block for cell in row)
+        labelled = 2 * sum(not all(map(is_numeric, row)) for row in block) > len(block)
+        if separator == SPACES and (best > (0, 0, 0) or not score or not labelled):
+            continue  # blanks in texts, or between groups of digits
         if separator == "\t" and 2 * times > sum(1 for row in rows if len(row) > 0 and len("".join(row)) > 3):
             return separator
         if (score, times, separator == usual) > best:
@@ -425,8 +450,8 @@ def rectangular(path: Path, rows: list[list[Any]]) -> list[list[Any]]:
             remedy = "a cell with a separator in it needs quotes"
             if len(row) < width:
                 remedy = "an absent report is an empty cell"
-            if len(row) == 1 and width > 2:
-                remedy = f"delete {text_of(row[0])!r:.40} if it is a title or a note, and save each table as a file"
+                if width > 2 and not any(map(is_numeric, row[1:])):
+                    remedy = f"delete {text_of(row[0])!r:.40} if it is a title or a note, and save each table as a file"
             raise ValueError(
                 f"{path} must have {width} cells in every row, got {len(row)} in row {number}: {remedy}"
             )

@@ -38,6 +38,10 @@ NAMES = frozenset(
             "todos",
         ),
         *(
+            "ambos sexos",
+            "beide geschlechter",
+            "_t",
+            "t",
             "suma",
             "totalt",
             "i alt",
@@ -72,6 +76,7 @@ class TotalLine(NamedTuple):
     label: str
     named: bool  # by its name, and not by its sums only
     of: str = "the others"  # whose sum it is
+    nearly: bool = False  # of counts that were rounded, or have noise
 
     @property
     def is_partial(self) -> bool:
@@ -80,17 +85,19 @@ class TotalLine(NamedTuple):
 
     def __str__(self) -> str:
         label = repr(self.label)[:60] if self.label else "(empty)"
-        return label + ("" if self.named else f" (the sum of {self.of})")
+        return label + ("" if self.named else f" ({'nearly ' * self.nearly}the sum of {self.of})")
 
 
-def total_lines(values: Any, labels: Sequence[str] | None, words: Sequence[str] = ()) -> list[TotalLine]:
+def total_lines(
+    values: Any, labels: Sequence[str] | None, words: Sequence[str] = (), nearly: bool = True
+) -> list[TotalLine]:
     """The rows of values (n, m) that are totals of the others; NaN is a value that is not known.
 
     A row with the name of totals is one if it is half as large as all others together, or more: a word of a vocabulary
     may be called "all". Those in ``words``, and those whose name ends as in "North total", are totals in any case. Any
     other row is one if all its values are the sums of the others', and too many are for a coincidence. Where some of
     the others are hidden, a sum may be larger than what is shown; it is evidence if it is larger by less than the
-    smallest value shown for each of these.
+    smallest value shown for each of these. Where no row is an exact sum, one may be so ``nearly``.
     """
     n, named = values.shape[0], []
     values = values.tocsr() if sp.issparse(values) else values
@@ -128,6 +135,11 @@ def total_lines(values: Any, labels: Sequence[str] | None, words: Sequence[str] 
     for line, what in of_parts.items():
         label = f"number {line + 1}" if labels is None else labels[line]
         totals.append(TotalLine(line, label, False, what))
+    if nearly and not totals and not sp.issparse(values):
+        totals = [
+            TotalLine(place, f"number {place + 1}" if labels is None else labels[place], False, nearly=True)
+            for place in nearly_summed_rows(values)
+        ]
     return sorted(totals)
 
 
@@ -178,6 +190,28 @@ def summed_rows(values: Any, sums: np.ndarray) -> list[int]:
         if (evidence > 0).sum() > 1 and evidence.sum() > SURE:
             totals.append(place)
     return totals
+
+
+def nearly_summed_rows(values: np.ndarray) -> list[int]:
+    """The places of rows that are closer to the sums of all others than separate counts are by chance.
+
+    The difference of a row and the others' sum has at least the variance of Poisson counts and of rounding to multiples
+    of the common step, even if both are equal on average. Totals that were rounded, or that have noise, differ by a few
+    steps in every column. The evidence is the ratio of the two densities: uniform up to the largest difference, and
+    the largest of a normal. Columns with an unknown value are none.
+    """
+    known = values[:, ~np.isnan(values).any(axis=0)]
+    sums, whole = known.sum(axis=1), known.sum(axis=0)
+    half = np.flatnonzero(np.abs(2.0 * sums - sums.sum()) < 0.1 * sums.sum())
+    if known.shape[0] < 3 or known.shape[1] < 2 or not half.size or not (whole > 0).all():
+        return []
+    is_whole = (known == np.floor(known)).all()
+    step = float(np.gcd.reduce(known.astype(np.int64), axis=None)) if is_whole else 0.0
+    variance = whole + len(known) * step**2 / 4.0
+    gap = np.abs(2.0 * known[half] - whole)
+    width = 2.0 * gap.max(axis=1, keepdims=True) + step
+    evidence = np.log(np.sqrt(2.0 * np.pi * variance) / width).sum(axis=1)
+    return half[evidence > SURE + log(len(known))].tolist()
 
 
 def summed_parts(values: np.ndarray, labels: Sequence[str] | None) -> dict[int, int]:
@@ -295,8 +329,8 @@ def refuse_totals(
         return
     if not sp.issparse(values):
         values = np.asarray(values, dtype=np.float64)
-    lines = [f"row {line}" for line in total_lines(values, row_labels)]
-    lines += [f"column {line}" for line in total_lines(values.T, column_labels)]
+    lines = [f"row {line}" for line in total_lines(values, row_labels, nearly=False)]
+    lines += [f"column {line}" for line in total_lines(values.T, column_labels, nearly=False)]
     if lines:
         raise ValueError(
             f"{path} must hold no totals, got {', '.join(lines[:6])}: one event would change several counts, and the "
