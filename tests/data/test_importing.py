@@ -295,7 +295,7 @@ def test_cells_without_a_row_are_explained_for_each_mechanism():
     masked = cv.import_long(*long, m.Suppression(10), "s", background=0, mask=np.array(rows) | (LONG.n == 6))
     np.testing.assert_array_equal(masked.extras.mask, [[False, True, False], [False, False, True]])
     for wrong, rule in (
-        ({"by": "regime"}, "nothing of 2 cells"),
+        ({"by": "regime"}, "no mechanism for 2 cells"),
         ({"by": "week"}, "one column of the table"),
         ({}, "together with by, .* got dict with by=None"),
     ):
@@ -335,7 +335,7 @@ def test_infinite_reports_are_refused():
 
 def test_folders_of_releases_do_not_take_imported_ones(tmp_path):
     cv.import_reports(np.ones((2, 2)), m.TwoSidedGeometric(0.5), "s").save(tmp_path / "r.npz")
-    with pytest.raises(ValueError, match="got imported ones"):
+    with pytest.raises(ValueError, match="got one in"):
         cv.ReleaseFiles(tmp_path)
 
 

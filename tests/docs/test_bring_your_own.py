@@ -7,91 +7,94 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import countveil as cv
 from tests.joint import batch_error, bound, two_sided_geometric
+from tests.reference import chi_square_p_value
 
 pytestmark = pytest.mark.long
 
 PAGE = Path(__file__).parents[2] / "docs" / "bring-your-own.md"
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
-ALPHA = 0.6
-SHAPE, N_COMPONENTS = (3, 3), 2
+ALPHA = 0.5
+SHAPE, K = (8, 8), 2
 
 
 @pytest.fixture(scope="module")
 def code():
-    """What the page defines, with counts so small that a chain of any length takes little time."""
+    """What the page defines."""
     left = {}
     for block in BLOCKS[:2]:
         exec(block, left)
-    left |= {"TAU": 3.0, "SIZE": 2.0, "SPREAD": 1.0}
     return left
 
 
-def prior_draw(code, rng):
-    theta, phi, pi = code["start"](*SHAPE, N_COMPONENTS, rng)
-    for t in range(1, SHAPE[0]):
-        theta[t] = rng.gamma(code["TAU"] * pi @ theta[t - 1]) / code["TAU"]
-    return theta, phi, pi
-
-
 def reports_of(theta, phi, rng):
-    return rng.poisson(theta @ phi) + two_sided_geometric(np.full(SHAPE, ALPHA), rng)
+    return rng.binomial(2, theta @ phi) + two_sided_geometric(np.full(SHAPE, ALPHA), rng)
 
 
-def statistics(theta, phi, pi, reports):
-    """Of parameters and reports together, whatever the components are called."""
-    rates = theta @ phi
-    of_rates = [*rates.sum(axis=1), *rates.sum(axis=0), (rates**2).sum(), (rates[1:] * rates[:-1]).sum()]
+def statistics(theta, phi, reports):
+    """Of parameters and reports together, whatever the populations are called."""
+    chances = theta @ phi
+    of_chances = [
+        *chances.sum(axis=1),
+        *chances.sum(axis=0),
+        (chances**2).sum(),
+        (chances[1:] * chances[:-1]).sum(),
+    ]
     of_factors = [
-        np.trace(pi),
-        (pi**2).sum(),
         (phi**2).sum(),
         (theta**2).sum(),
-        ((pi @ theta[0]) * theta[1]).sum(),
+        ((theta @ theta.T) @ chances).sum(),
+        np.prod(phi, axis=0).sum(),
     ]
-    return np.array([*of_rates, *of_factors, (np.maximum(reports, 0) * rates).sum(), (reports > 0).sum()])
+    return np.array([*of_chances, *of_factors, (reports * chances).sum(), (reports > 0).sum()])
 
 
-def joint_z(code, counts_of, sweeps=1500, draws=3000):
+def joint_z(code, counts_of, sweeps=2000, draws=2000):
     """How far the chain that redraws its reports strays from the model run forwards, in standard errors."""
     rng = np.random.default_rng(3)
     forwards = []
     for _ in range(draws):
-        state = prior_draw(code, rng)
-        forwards.append(statistics(*state, reports_of(state[0], state[1], rng)))
-    state, trace = prior_draw(code, rng), []
+        state = code["start"](*SHAPE, K, rng)
+        forwards.append(statistics(*state, reports_of(*state, rng)))
+    state, trace = code["start"](*SHAPE, K, rng), []
     for _ in range(sweeps):
-        reports = reports_of(state[0], state[1], rng)
+        reports = reports_of(*state, rng)
         state = code["sweep"](counts_of(reports, state[0] @ state[1], rng), *state, rng)
-        trace.append(statistics(*state, reports_of(state[0], state[1], rng)))
+        trace.append(statistics(*state, reports_of(*state, rng)))
     trace, forwards = np.array(trace), np.array(forwards)
     error = np.sqrt(batch_error(trace) ** 2 + forwards.var(axis=0) / draws)
     return np.abs((trace.mean(axis=0) - forwards.mean(axis=0)) / error)
 
 
 def test_the_private_sampler_has_the_right_joint_distribution(code):
-    z = joint_z(code, lambda reports, rates, rng: cv.sample_true_counts(reports, rates, ALPHA, rng))
+    z = joint_z(code, lambda reports, chance, rng: code["draw_counts"](reports, chance, ALPHA, rng))
     assert z.max() < bound(z.size)
 
 
-@pytest.mark.parametrize(
-    "counts_of",
-    [
-        lambda reports, rates, rng: np.maximum(reports, 0),
-        lambda reports, rates, rng: cv.sample_true_counts(reports, rates, 0.2, rng),
-    ],
-    ids=["naive", "another noise level"],
-)
-def test_the_wrong_line_has_another_joint_distribution(code, counts_of):
-    z = joint_z(code, counts_of, sweeps=800, draws=2000)
+@pytest.mark.parametrize("alpha", [None, 0.05], ids=["naive", "another noise level"])
+def test_the_wrong_line_has_another_joint_distribution(code, alpha):
+    def counts_of(reports, chance, rng):
+        return np.clip(reports, 0, 2) if alpha is None else code["draw_counts"](reports, chance, alpha, rng)
+
+    z = joint_z(code, counts_of)
     assert z.max() > bound(z.size)
 
 
+def test_counts_have_their_law_given_reports(code):
+    reports, chance = np.repeat([[-4, 0, 1, 2, 7]], 20_000, axis=0), np.array([0.1, 0.9, 0.5, 0.3, 0.02])
+    drawn = code["draw_counts"](
+        reports, np.broadcast_to(chance, reports.shape), ALPHA, np.random.default_rng(4)
+    )
+    for column, (report, q) in enumerate(zip(reports[0], chance, strict=True)):
+        law = np.array([(1 - q) ** 2, 2 * q * (1 - q), q**2]) * ALPHA ** np.abs(report - np.arange(3))
+        assert chi_square_p_value(drawn[:, column], 0, law / law.sum()) > 1e-5
+
+
 def test_it_takes_one_line():
-    old, new = (re.findall(r"    for _ in .*?\n    return", block, re.DOTALL)[0] for block in BLOCKS[:2])
-    changes = [line for line in difflib.ndiff(old.split("\n"), new.split("\n")) if line[0] != " "]
-    assert changes == ["+         counts = cv.sample_true_counts(reports, theta @ phi, alpha, rng)"]
+    loops = (re.findall(r"    for _ in .*?\n    return", block, re.DOTALL)[0] for block in BLOCKS[:2])
+    old, new = (loop.split("\n") for loop in loops)
+    changes = [line for line in difflib.ndiff(old, new) if line[0] != " "]
+    assert changes == ["+         counts = draw_counts(reports, theta @ phi, alpha, rng)"]
     assert "countveil" not in BLOCKS[0]
 
 

@@ -168,7 +168,7 @@ def test_what_is_told_of_a_symmetric_factor_equals_its_transpose(options):
 def test_modes_that_the_posterior_calls_something_else(modes):
     with pytest.raises(
         ValueError,
-        match=r"^modes must differ from the names of the posterior's own arrays, got \['\w+'\]: call",
+        match=r"^modes must differ from the names of the posterior's own arrays, got \['\w+'\]: choose",
     ):
         cv.TensorModel(2, modes=modes, alpha=0.5, **BRIEF).fit(MATRIX)
 
@@ -184,9 +184,7 @@ def test_axes_called_like_arrays_of_this_fit_are_refused_before_it(name):
         cv.DynamicModel(2, modes=["time", name], **bursty),
         cv.PoissonFactorization("ik,jk->ij", {"k": 2}, dims={"j": name}, **bursty),
     ):
-        with pytest.raises(
-            ValueError, match=rf"^modes \(dims\) must differ .*, got \['{name}'\]: call them "
-        ):
+        with pytest.raises(ValueError, match=rf"^modes \(dims\) must differ .*, got \['{name}'\]: choose "):
             model.fit(data)
 
 

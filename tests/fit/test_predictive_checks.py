@@ -359,7 +359,7 @@ def test_what_a_fit_does_not_keep_has_to_be_given(fit):
         warnings.simplefilter("ignore", UserWarning)
         several = cv.TopicModel(2, **SHORT).fit(cv.Reports(values, each))
     for given, got in ((None, "none"), (cv.PrivatizedCounts(COUNTS, 0.6), "other reports")):
-        with pytest.raises(ValueError, match=f"X must be the reports that were fitted .*, got {got}"):
+        with pytest.raises(ValueError, match=f"X must be the fitted reports .*, got {got}"):
             several.predict_reports(2, np.random.default_rng(1), given)
     assert several.predict_reports(2, np.random.default_rng(1), cv.Reports(values, each)).shape == (2, *SIZE)
     assert fit.predict_reports(2, np.random.default_rng(1)).shape == (2, *SIZE)

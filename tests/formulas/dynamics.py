@@ -152,7 +152,7 @@ def concentration_given_whole_counts():
         whole = n[:, k].astype(int)
         brute += [stats.dirichlet_multinomial.logpmf(whole, np.full(3, each), whole.sum()) for each in a]
     same(np.diff(printed), np.diff(brute))
-    same(np.diff(DirichletPrior(None).log_mass(np.log(a), n, (0,))), np.diff(printed))
+    same(np.diff(DirichletPrior(None).log_density(n, (0,))(np.log(a))), np.diff(printed))
 
 
 @formula("17.8")

@@ -205,7 +205,7 @@ def test_priors_are_told_apart_by_their_facts(tmp_path, first, same, others):
             fit(other, resume=True)
 
 
-UNWRITTEN = r"checkpoint .*run.npz cannot be written \({}\): the fit goes on"
+UNWRITTEN = r"checkpoint .*run.npz cannot be written \({}\): the fit continues"
 
 
 def test_a_checkpoint_that_cannot_be_written_leaves_the_old_one(tmp_path, monkeypatch):

@@ -150,7 +150,7 @@ def test_the_cosine_is_of_matched_topics():
 @pytest.mark.parametrize(
     ("change", "message"),
     [({"levels": []}, r"levels must be one or more, all different, got \[\]"),
-     ({"levels": [Table(((1, 0), (0, 1))), Table(((0, 1), (1, 0)))]}, "levels must differ by what they are called"),
+     ({"levels": [Table(((1, 0), (0, 1))), Table(((0, 1), (1, 0)))]}, "levels must have different names"),
      ({"rows": [5, 5]}, r"rows must be one or more, all different, got \[5, 5\]"),
      ({"rows": [1]}, "rows must be at least 2, got 1"),
      ({"rows": [10**6]}, "rows times words must be at most 20000000, got 1000000 x 25"),
