@@ -229,6 +229,18 @@ def test_counts_that_are_half_of_all_are_no_totals(base):
         assert total_lines(counts, None) == []
 
 
+@pytest.mark.parametrize(("n", "mean", "m"), [(100, 5.0, 30), (200, 10.0, 100)])
+def test_half_of_many_small_counts_is_no_total(n, mean, m):
+    rng = np.random.default_rng(n)
+    rates = np.append(np.full(n - 1, 0.5 / (n - 1)), 0.5)[:, None] * np.full(m, mean)
+    for _ in range(20):
+        assert total_lines(rng.poisson(rates).astype(float), None) == []
+
+
+def test_small_numbers_with_decimals_that_add_up_are_no_totals():
+    assert total_lines(np.array([[0.5, 0.25], [0.5, 0.25], [1.0, 0.5]]), None) == []
+
+
 def test_a_code_of_totals_beside_hidden_counts():
     shown = np.array([[np.nan, np.nan], [31.0, 44.0], [58.0, 82.0]])
     for name in ("_T", "T"):

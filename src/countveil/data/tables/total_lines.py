@@ -195,10 +195,10 @@ def summed_rows(values: Any, sums: np.ndarray) -> list[int]:
 def nearly_summed_rows(values: np.ndarray) -> list[int]:
     """The places of rows that are closer to the sums of all others than separate counts are by chance.
 
-    The difference of a row and the others' sum has at least the variance of Poisson counts and of rounding to multiples
-    of the common step, even if both are equal on average. Totals that were rounded, or that have noise, differ by a few
-    steps in every column. The evidence is the ratio of the two densities: uniform up to the largest difference, and
-    the largest of a normal. Columns with an unknown value are none.
+    The difference of a row and the others' sum has at least the variance of Poisson counts, even if both are equal on
+    average. Totals that were rounded, or that have noise, differ by a few steps in every column. The evidence is the
+    ratio of the two densities: uniform up to the largest difference, and the largest of a normal. Columns with an
+    unknown value are none.
     """
     known = values[:, ~np.isnan(values).any(axis=0)]
     sums, whole = known.sum(axis=1), known.sum(axis=0)
@@ -206,11 +206,10 @@ def nearly_summed_rows(values: np.ndarray) -> list[int]:
     if known.shape[0] < 3 or known.shape[1] < 2 or not half.size or not (whole > 0).all():
         return []
     is_whole = (known == np.floor(known)).all()
-    step = float(np.gcd.reduce(known.astype(np.int64), axis=None)) if is_whole else 0.0
-    variance = whole + len(known) * step**2 / 4.0
+    step = float(np.gcd.reduce(known.astype(np.int64), axis=None)) if is_whole else 1.0
     gap = np.abs(2.0 * known[half] - whole)
     width = 2.0 * gap.max(axis=1, keepdims=True) + step
-    evidence = np.log(np.sqrt(2.0 * np.pi * variance) / width).sum(axis=1)
+    evidence = np.log(np.sqrt(2.0 * np.pi * whole) / width).sum(axis=1)
     return half[evidence > SURE + log(len(known))].tolist()
 
 
