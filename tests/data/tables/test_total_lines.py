@@ -247,3 +247,7 @@ def test_a_code_of_totals_beside_hidden_counts():
         assert [line.label for line in total_lines(shown, ["M", "F", name])] == [name]
     letters = [chr(ord("a") + place) for place in range(26)]
     assert total_lines(RNG.poisson(5.0, (26, 8)), letters) == []
+    arms = np.array([[12.0, 14.0, 5.0], [30.0, 25.0, 4.0]])  # of a trial: controls and treated
+    for counts in (arms, sp.csr_array(arms)):
+        assert total_lines(counts, ["C", "T"]) == []
+        assert [line.label for line in total_lines(counts[:, :2], ["F", "T"])] == ["T"]

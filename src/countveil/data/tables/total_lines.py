@@ -41,7 +41,6 @@ NAMES = frozenset(
             "ambos sexos",
             "beide geschlechter",
             "_t",
-            "t",
             "suma",
             "totalt",
             "i alt",
@@ -94,7 +93,8 @@ def total_lines(
     """The rows of values (n, m) that are totals of the others; NaN is a value that is not known.
 
     A row with the name of totals is one if it is half as large as all others together, or more: a word of a vocabulary
-    may be called "all". Those in ``words``, and those whose name ends as in "North total", are totals in any case. Any
+    may be called "all"; and a row called "T", which may be the treated, only if no other is larger. Those in ``words``,
+    and those whose name ends as in "North total", are totals in any case. Any
     other row is one if all its values are the sums of the others', and too many are for a coincidence. Where some of
     the others are hidden, a sum may be larger than what is shown; it is evidence if it is larger by less than the
     smallest value shown for each of these. Where no row is an exact sum, one may be so ``nearly``.
@@ -105,7 +105,11 @@ def total_lines(
     if labels is not None:
         stated = {word.strip().casefold() for word in words}
         asked = [place for place, label in enumerate(labels) if parts_of(label) & stated or has_ending(label)]
-        called = [place for place, label in enumerate(labels) if place not in asked and has_name(label)]
+        called = [
+            place
+            for place, label in enumerate(labels)
+            if place not in asked and (has_name(label) or (label in ("T", "t") and is_largest(values, place)))
+        ]
         rest = np.ones(n, bool)
         rest[asked + called] = False
         whole = sums[rest].sum()
@@ -146,6 +150,19 @@ def total_lines(
 def row_sums(values: Any) -> np.ndarray:
     """(n,) of what is known."""
     return np.asarray(values.sum(axis=1)).ravel() if sp.issparse(values) else np.nansum(values, axis=1)
+
+
+def is_largest(values: Any, place: int) -> bool:
+    """Whether hardly any column has a larger value in another row; noise may make a few."""
+    others = np.arange(values.shape[0]) != place
+    if not others.any():
+        return False
+    row, rest = values[[place]], values[others]
+    if sp.issparse(values):
+        row, largest = row.toarray(), rest.max(axis=0).toarray()
+    else:
+        largest = np.fmax.reduce(rest, axis=0)
+    return bool((largest > row).mean() <= 0.1)
 
 
 def parts_of(label: str) -> set[str]:
