@@ -105,6 +105,7 @@ def test_names_of_rates_and_shares():
     assert share_columns([f"{name} (count)" for name in names]) == []
     assert (
         share_columns(["rate", "share", "Lower Saxony", "corporate tax", "meaning of life", "per person"])
+        == share_columns(["flag football", "Flag Day"])
         == []
     )
 
@@ -122,22 +123,38 @@ def test_names_of_rates_and_shares():
         ("Lower Middle Upper", ""),
         ("Deaths Share-traders Meaning", ""),
         ("Deaths Rate-(count)", ""),
+        ("Likes Comments Shares", ""),
+        ("Rock Pop Jazz", ""),
+        ("Deaths pop", "pop"),
+        ("Poor Below-average Average Good", ""),
+        ("CM CI SN", ""),
+        ("<-50% 50-%-or-more Unknown", ""),
+        ("0-4.9% 5-per-cent Unknown", ""),
+        ("Deaths Deaths,-% 95%-CI", "Deaths,-% 95%-CI"),
+        ("Deaths 2019-%", "2019-%"),
         ("Rate Ratio", ""),  # no others
         ("Population", ""),
     ],
 )
 def test_lines_of_rates(names, rates):
     listed = [name.replace("-", " ") for name in names.split()]
-    found = rates_among(listed, [0.0] * len(listed))
+    means = [{"Lower": 1.0, "Upper": 3.0}.get(name, 2.0) for name in listed]
+    found = rates_among(listed, [0.0] * len(listed), means)
     assert found == [name.replace("-", " ") for name in rates.split()]
 
 
+def test_lower_and_upper_are_no_ends_of_an_interval_with_nothing_between_them():
+    schools = ["Lower", "Upper", "Sixth"]
+    assert rates_among(schools, [0.0] * 3, [100.0, 80.0, 25.0]) == []
+    assert rates_among(schools, [0.0] * 3, [100.0, 80.0, 90.0]) == ["Lower", "Upper"]
+
+
 def test_a_word_of_a_vocabulary_is_no_rate():
-    assert rates_among(["rate", "aid"], [0.5, 0.0]) == []
-    assert rates_among(["rate", "aid"], [0.1, 0.0]) == ["rate"]
+    assert rates_among(["rate", "aid"], [0.5, 0.0], [1.0] * 2) == []
+    assert rates_among(["rate", "aid"], [0.1, 0.0], [1.0] * 2) == ["rate"]
     sparse = [0.1, 0.4, 0.5]
-    assert rates_among(["rate", "aid", "war"], sparse) == []
-    assert rates_among(["rate", "aid", "war"], [0.0, *sparse[1:]]) == ["rate"]
+    assert rates_among(["rate", "aid", "war"], sparse, [1.0] * 3) == []
+    assert rates_among(["rate", "aid", "war"], [0.0, *sparse[1:]], [1.0] * 3) == ["rate"]
     words = ["rate", *(f"word{i}" for i in range(20))]
-    assert rates_among(words, [0.0] * 21) == []
-    assert rates_among(words[:-1], [0.0] * 20) == ["rate"]
+    assert rates_among(words, [0.0] * 21, [1.0] * 21) == []
+    assert rates_among(words[:-1], [0.0] * 20, [1.0] * 20) == ["rate"]

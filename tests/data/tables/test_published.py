@@ -276,6 +276,21 @@ def test_numbers_of_a_parquet_keep_their_values(tmp_path):
     assert found.frame["e"].iloc[0] == "1.5"
 
 
+def test_other_columns_of_a_parquet_may_be_empty_and_its_rows_have_any_index(tmp_path):
+    frame = pd.DataFrame(
+        {"a": ["A", "B"], "b": ["x", "y"], "n": [5, 6], "unit": ["persons"] * 2}, index=[7, 8]
+    )
+    frame["nothing"] = pd.array([None, None], dtype="Int64")
+    frame.to_parquet(tmp_path / "t.parquet")
+    assert read_long(tmp_path / "t.parquet", ["a", "b"], "n").frame["n"].tolist() == [5, 6]
+
+
+def test_a_column_with_decimals_is_named_by_its_number_if_there_is_no_header(tmp_path):
+    (tmp_path / "t.csv").write_text("A,12,3.5\nB,4,2.25\nC,9,1.5\n")
+    with pytest.warns(UserWarning, match="^'3' has decimals beside columns of whole numbers"):
+        read_protected(tmp_path / "t.csv", header=False)
+
+
 def test_a_number_beside_a_word_for_hidden_counts_is_left_out_with_a_warning(tmp_path):
     (tmp_path / "t.csv").write_text("area,age,n,status\nA,x,0,suppressed\nA,y,6,\nB,x,9,E\nB,y,0,..\n")
     words = Words(("suppressed",), ("..",))

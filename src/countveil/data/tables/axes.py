@@ -37,7 +37,7 @@ EXPOSURES = re.compile(
 BESIDE = re.compile(
     r"%|_[0-9]{3}(ea|ma?)$|(?<![a-z])(rates?|ratio|shares?|per ?cent(age)?|pct|per 1[0 .,']*0|threshold|average|avg"
     r"|mean|median|density|latitude|longitude|moe|margin of error|rse|standard (deviation|error)|std\.? ?(dev|err)"
-    r"|flags?|ci|[lu]cl|(lower|upper)(?=[\W_]*(ci|bound|limit|conf|[0-9]|$))|prozent|\w*(anteil|dichte)|\w+quote"
+    r"|flags?(?=[\W_]*(codes?|[0-9]|$))|ci|[lu]cl|(lower|upper)(?=[\W_]*(ci|bound|limit|conf|[0-9]|$))|prozent|\w*(anteil|dichte)|\w+quote"
     r"|durchschnitt|mittelwert|taux|moyenne|médiane|pourcentage|tasa|promedio|porcentaje)(?![a-z])",
     re.IGNORECASE,
 )
@@ -61,6 +61,14 @@ RANKS = re.compile(r"no|nr|num|rank|rang|pos|position|obs|row|#|n°|№", re.IGN
 """Names of columns that number the rows."""
 RATE_ENDS = re.compile(r"\s*($|[(,]|per\b|of\b)", re.IGNORECASE)
 """What follows the word for a rate in a name."""
+BAND = re.compile(r"(?<![0-9])[0-9]{1,3}([.,][0-9]+)? ?(%|per ?cent)", re.IGNORECASE)
+"""A limit in per cent, as in names of groups."""
+OTHER_SENSES = (
+    (r"pop", r"rock|jazz|classical|folk|hip.?hop|metal|blues"),
+    (r"shares?", r"likes?|comments?|clicks?|views?|retweets?|reactions?"),
+    (r"(.* )?average", r"(very )?(good|poor|bad)|excellent|fair"),
+)
+"""Words for rates and populations, and the words beside which they are music, posts and grades."""
 MANY_ZEROS = 0.2
 YEARS = 4  # rows of years, and years between two of them, at most
 MOST_COLUMNS = 50  # of a long table, and before which codes of records are
@@ -263,16 +271,26 @@ def share_columns(names: Sequence[str]) -> list[str]:
     return [name for name in several if BESIDE.search(name) and not name.endswith(COUNTED)]
 
 
-def rates_among(names: Sequence[str], absent: Sequence[float]) -> list[str]:
+def rates_among(names: Sequence[str], absent: Sequence[float], means: Sequence[float]) -> list[str]:
     """The names of lines that have rates, averages or a population, beside others that do not.
 
     Names are one word, or end with it. A word of a vocabulary may be called "rate" as well, but is ``absent`` from some
-    documents, as other words are: that is the share of a line's values that are not positive.
+    documents, as other words are: that is the share of a line's values that are not positive. Neighbours "lower" and
+    "upper" are the ends of an interval if the mean of another line is between theirs.
     """
     if len(names) > FEW_COLUMNS:
         return []
-    between = zip(["", *names], names, [*names[1:], ""], strict=False)
-    called = [is_rate(name, before, after) for before, name, after in between]
+    folded = [name.casefold() for name in names]
+    senses = [
+        re.compile(word) for word, others in OTHER_SENSES if any(map(re.compile(others).fullmatch, folded))
+    ]
+    called = [
+        is_rate(name) and not any(sense.fullmatch(name.casefold()) for sense in senses) for name in names
+    ]
+    for place, (one, other) in enumerate(pairwise(map(bare, names))):
+        low, high = sorted(means[place : place + 2])
+        if {one, other} == {"lower", "upper"} and any(low < mean < high for mean in means):
+            called[place] = called[place + 1] = True
     are_words = 2 * sum(share >= MANY_ZEROS for share in absent) > len(names)
     rates = [
         name
@@ -282,15 +300,19 @@ def rates_among(names: Sequence[str], absent: Sequence[float]) -> list[str]:
     return [] if all(called) else rates
 
 
-def is_rate(name: str, before: str = "", after: str = "") -> bool:
-    """Whether a name between two others is that of a rate, an average or a population."""
-    if name.endswith(COUNTED):
+def bare(name: str) -> str:
+    """The letters of a name, in lower case."""
+    return re.sub(r"[\W\d_]+", "", name).casefold()
+
+
+def is_rate(name: str) -> bool:
+    """Whether a name is that of a rate, an average or a population."""
+    if name.endswith(COUNTED) or name == "CI":  # which is Ivory Coast: intervals have two ends
         return False
-    word = re.sub(r"[\W\d_]+", "", name).casefold()
-    if word in ("lower", "upper"):  # the ends of an interval if they are neighbours, or else of a scale
-        return {"lower": after, "upper": before}[word].casefold() == {"lower": "upper", "upper": "lower"}[
-            word
-        ]
+    name = BAND.sub("", name)
+    word = bare(name)
+    if word in ("lower", "upper"):
+        return False
     ends = (
         match
         for match in BESIDE.finditer(name)

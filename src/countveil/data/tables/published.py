@@ -197,7 +197,7 @@ def read_protected(
         path, [given.columns[p] for p in kept], [names[p] for p in kept], words, stated, given.separator
     )
     warn_of_units(given, cells.values)
-    warn_of_decimals(cells.values, [names[place] for place in kept] if given.names else [])
+    warn_of_decimals(cells.values, [names[place] for place in kept])
     values, titles = cells.values, [names[place] for place in kept]
     check_columns(f"reports in {path}", titles if given.names else [], values, not places, ROW_LABELS)
     labels = [
@@ -274,8 +274,8 @@ def read_long(
         form = format_of(path, every, words, stated, given.separator)
         column |= {name: [without_marks(cell, form) for cell in column[name]] for name in numbers}
     read = read_cells(path, [cells], [value], words, stated, given.separator, blank, form)
-    others = [cells for name, cells in column.items() if name not in (*wanted, value)]
-    warn_of_units(given, read.values, [text_of(cells[0]) for cells in others if len(set(cells)) == 1])
+    others = [set(texts(cells)) for name, cells in column.items() if name not in (*wanted, value)]
+    warn_of_units(given, read.values, [cell for cells in others if len(cells) == 1 for cell in cells])
     flat = read._replace(code=read.code[:, 0])
     frame = pd.DataFrame({name: texts(column[name]) for name in wanted} | {value: flat.values})
     return LongTable(frame, flat, given.layout, flags)
@@ -518,8 +518,10 @@ def rate_lines(table: ProtectedTable) -> list[str]:
     known = ~np.isnan(values)
     found = []
     for side, labels, axis in (("row", table.row_labels, 1), ("column", table.column_labels, 0)):
-        absent = (values <= 0).sum(axis=axis) / np.maximum(known.sum(axis=axis), 1)
-        found += [f"{side} {name!r:.60}" for name in rates_among(labels or (), absent if labels else ())]
+        if labels:
+            n = np.maximum(known.sum(axis=axis), 1)
+            absent, means = (values <= 0).sum(axis=axis) / n, np.nansum(values, axis=axis) / n
+            found += [f"{side} {name!r:.60}" for name in rates_among(labels, absent, means)]
     return found
 
 
@@ -528,11 +530,12 @@ def rate_levels(table: LongTable, axes: Sequence[str], value: str) -> list[str]:
     known = table.frame[table.frame[value].notna()]
     found = []
     for axis in axes:
-        absent = known[value].le(0).groupby(known[axis]).mean()
         names = list(dict.fromkeys(table.frame[axis]))
-        found += [
-            f"{axis} {name!r:.60}" for name in rates_among(names, absent.reindex(names, fill_value=0.0))
-        ]
+        absent, means = (
+            numbers.groupby(known[axis]).mean().reindex(names, fill_value=0.0).tolist()
+            for numbers in (known[value].le(0), known[value])
+        )
+        found += [f"{axis} {name!r:.60}" for name in rates_among(names, absent, means)]
     return found
 
 
