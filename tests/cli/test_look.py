@@ -140,6 +140,10 @@ def test_files_that_are_no_tables_are_refused(here):
             "--status disclosure --missing N --long area,sex --value jobs --mechanism interval --lower 0 --upper inf",
         ),
         (
+            "geo,sex,OBS_VALUE,OBS_FLAG\nA,M,12,\nA,F,0,n\nB,M,0,n\nB,F,34,\n",  # less than half a unit
+            "--long geo,sex --value OBS_VALUE --absent 0 --mechanism suppression --below 12 --hides-zero",
+        ),
+        (
             'area,"sex, coded",n\nA,M,1234\nA,F,2345\nB,M,x\nB,F,3456\n',
             "--absent x --long 'area,\"sex, coded\"' --value n --mechanism suppression --below 100 --hides-zero",
         ),

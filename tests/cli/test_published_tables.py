@@ -374,6 +374,12 @@ def test_exposures_are_in_the_stated_format(here):
     assert list(release.extras.exposure.values) == [10_000, 20_000, 30_000, 40_000]
 
 
+def test_exposures_in_thousands_or_with_decimals_are_no_reason_to_warn(here):
+    (here / "w.csv").write_text("place,flu,cold\nA,12,3\nB,4,7\nC,9,5\n")
+    (here / "e.csv").write_text('"Person-years, thousands"\nplace,flu,cold\nA,12.5,3\nB,4.1,7\nC,9.2,5\n')
+    assert "warning" not in run_import(here / "w.csv", "--exposure", "e.csv", *EXACT)[1]
+
+
 @pytest.mark.parametrize(
     ("text", "said", "options"),
     [

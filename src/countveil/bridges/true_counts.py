@@ -296,7 +296,7 @@ def log_likelihood(
         check_likelihood(likelihood, dispersion)
         if truncated:
             raise ValueError(
-                f"truncated must be False under {mechanism.name}, got True: its negative reports carry information"
+                f"truncated must be False under {mechanism.name}, got True: only two-sided geometric reports may be"
             )
         return protected_counts.expected(reports, rate, mechanism, dispersion).log_probability
     arrays = _check(reports, rate, alpha, likelihood, dispersion)

@@ -1,5 +1,6 @@
 """``countveil import``: a release from a table that somebody else protected."""
 
+import warnings
 from collections.abc import Sequence
 from math import prod
 from pathlib import Path
@@ -350,7 +351,9 @@ def exposure_of_wide(
 
     path = Path(given)
     marks = Format(thousands=stated.thousands, decimal=stated.decimal)
-    own = read_protected(path, header=header, row_labels=row_labels, stated=marks)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of numbers that look like no counts, as these are
+        own = read_protected(path, header=header, row_labels=row_labels, stated=marks)
     if own.values.shape != found.values.shape:
         raise ValueError(
             f"--exposure {path} must have the shape of the table {found.values.shape}, got {own.values.shape}"

@@ -1,12 +1,17 @@
 import itertools
 import sys
+import zipfile
 
+import pandas as pd
 import pytest
 
 from countveil.data.tables.text import Format, header_rows_of, read_text_table, text_of, units_said
 
 NAMES = ["place", "Fälle 2021", "Fälle 2022"]
 ROWS = [["Łódź, the city", "12", "1,5"], ["Köln | Mülheim; east", "0", "<5"], ["Århus", "340", ""]]
+STYLES = (
+    b'<?xml version="1.0"?><styleSheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"/>'
+)
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 
@@ -153,9 +158,21 @@ def test_spaces_separate_where_nothing_else_does(tmp_path):
         ("n\n12 345\n7 890\n", [["12 345"], ["7 890"]]),
         ("a b,n\nx y,1 234\nz w,2 345\n", [["x y", "1 234"], ["z w", "2 345"]]),
         ("name\nNew York\nSan Jose\n", [["New York"], ["San Jose"]]),
+        ("n\n< 5\n12\n< 5\n7\n8\n", [["< 5"], ["12"], ["< 5"], ["7"], ["8"]]),
     ):
         path.write_text(text)
         assert read_text_table(path).rows == rows
+
+
+def test_a_workbook_without_styles_is_read_without_a_warning(tmp_path):
+    pd.DataFrame({"r": ["A", "B"], "a": [5, 8]}).to_excel(tmp_path / "t.xlsx", index=False)
+    with (
+        zipfile.ZipFile(tmp_path / "t.xlsx") as book,
+        zipfile.ZipFile(tmp_path / "bare.xlsx", "w") as bare,
+    ):
+        for name in book.namelist():
+            bare.writestr(name, STYLES if name == "xl/styles.xml" else book.read(name))
+    assert read_text_table(tmp_path / "bare.xlsx").rows == [["A", 5], ["B", 8]]
 
 
 def test_separators_at_the_end_of_every_line_make_no_column(tmp_path):
@@ -322,6 +339,10 @@ def test_rates_are_found_in_titles(tmp_path, title):
 
 def test_names_that_are_no_units(tmp_path):
     path = tmp_path / "t.csv"
-    path.write_text('"Deaths in Thousand Oaks, 2,000 miles from here, in 2000"\nplace,thousands\nA,12\nB,7\n')
-    found = read_text_table(path)
-    assert units_said(found.names, found.layout) == []
+    for title in (
+        "Deaths in Thousand Oaks, 2,000 miles from here, in 2000",
+        "Places above 1'000 and 1’000'000",
+    ):
+        path.write_text(f'"{title}"\nplace,thousands\nA,12\nB,7\n')
+        found = read_text_table(path)
+        assert units_said(found.names, found.layout) == []

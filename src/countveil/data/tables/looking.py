@@ -162,8 +162,9 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         column = dict(zip(given.names or [], given.columns, strict=True))
         body = [column[value]]
         if status is None and value != VALUE:
-            status = next((name for name in others if name.lower() in ("status", "symbol")), None)
-        status = status or next((name for name in others if is_reason(columns[name], columns[value])), None)
+            called = [name for name in others if name.lower() in ("status", "symbol")]
+            reasons = [name for name in others if is_reason(columns[name], columns[value])]
+            status = next(iter([*called, *reasons]), None)
         if status is not None:
             no_number = without_numbers(columns[status], columns[value])
             body = [beside_status(column[value], column[status], no_number)[0]]

@@ -5,6 +5,7 @@ import csv
 import io
 import re
 import shlex
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
@@ -38,7 +39,7 @@ TIMES = re.compile(
 
 UNITS = re.compile(
     r"\b(thousands|millions|tausend|tsd|mio|milliers|ths)\b|\bths_|\b(in|en|em) (million|mil(es|lones)\b"
-    r"|1[., ]?000\b)|\((1[., ]?000|['’]?000['’]?s?)\)|['’]000|\b000s",
+    r"|1[., ]?000\b)|\((1[., ]?000|['’]?000['’]?s?)\)|(?<![0-9])['’]000|\b000s",
     re.IGNORECASE,
 )
 RATES = re.compile(r"\b(per|je|pro|pour|por) (1[0 .,\u00a0\u202f]*0\b|thousand|million)", re.IGNORECASE)
@@ -119,7 +120,9 @@ def read_text_table(path: Path, stated: Format = NOTHING_STATED, header: bool = 
     """
     sheets: tuple[str, ...] = ()
     if path.suffix.lower() == ".xlsx":
-        rows, sheets = rows_of_workbook(path, stated.sheet)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of openpyxl, about styles
+            rows, sheets = rows_of_workbook(path, stated.sheet)
         separator = encoding = None
     else:
         text, encoding = decoded(path, stated.encoding)
@@ -234,8 +237,9 @@ def find_separator(text: str, ending: str) -> str:
         block = [row for row in rows if len(row) == width]
         score = sum(bool(NUMERIC.fullmatch(cell.strip())) for row in block for cell in row)
         labelled = 2 * sum(not all(map(is_numeric, row)) for row in block) > len(block)
-        if separator == SPACES and (best > (0, 0, 0) or not score or not labelled):
-            continue  # blanks in texts, or between groups of digits
+        usually = 2 * times > sum(map(bool, rows))
+        if separator == SPACES and (best > (0, 0, 0) or not score or not labelled or not usually):
+            continue  # blanks in texts, in some intervals, or between groups of digits
         if separator == "\t" and 2 * times > sum(1 for row in rows if len(row) > 0 and len("".join(row)) > 3):
             return separator
         if (score, times, separator == usual) > best:
