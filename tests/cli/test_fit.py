@@ -385,9 +385,8 @@ def test_topics_over_time(here):
 
 @pytest.mark.long
 def test_topics_of_topics(here):
-    privatized(
-        "--epsilon", "20"
-    )  # at 1, one in twelve draws of the noise leaves no topic that both chains have
+    # At 1, one in twelve draws of the noise leaves no topic that both chains have.
+    privatized("--epsilon", "20")
     given = "fit", "topics", "r.npz", "-o", "f.nc", *SHORT[2:]
     found = run(*given, "--topics", "3,2").stdout
     fit = cv.TopicModel.load("f.nc")
