@@ -252,7 +252,7 @@ def questions_of(text):
         ),
         (
             "r,a,lat,lon\nA,5,48.1,11\nB,7,52.5,13.4\nC,4,50.1,8.6\n",
-            "'lat', 'lon' have decimals beside columns of whole numbers",
+            "'lat', 'lon' have decimals, unlike the other columns",
         ),
         ("地域,a,b\nA,１２,－\nB,Ｘ,１５\n", "Is '－' a zero?"),
         ("地域,a,b\nA,１２,ｘ\nB,９,１５\n", "'ｘ' in 25% of the cells, and no number from 0 to 8"),

@@ -287,14 +287,14 @@ def test_words_beside_zeros_are_warned_of(here):
     Path("t.csv").write_text("area,sex,jobs,code\nA,M,12,\nA,F,0,N\nB,M,0,N\nB,F,34,\n")
     long = ("--long", "area,sex", "--value", "jobs", "--mechanism", "suppression", "--below", "5")
     assert (
-        "warning: 'code' has 'N' beside zeros only: are these counts hidden" in run_import("t.csv", *long)[1]
+        "warning: 'code' has 'N' only next to zeros: are these counts hidden" in run_import("t.csv", *long)[1]
     )
     release, said = run_import("t.csv", *long, "--status", "code", "--absent", "N")
-    assert "beside zeros" not in said
+    assert "next to zeros" not in said
     np.testing.assert_array_equal(release.reports, [[NAN, 12], [34, NAN]])
     for other in ("A,F,0,N\nB,M,0,", "A,F,1,N\nB,M,0,N", "A,F,0,7\nB,M,0,7"):
         Path("t.csv").write_text(f"area,sex,jobs,code\nA,M,12,\n{other}\nB,F,34,\n")
-        assert "beside zeros" not in run_import("t.csv", *long[:4], *EXACT)[1]
+        assert "next to zeros" not in run_import("t.csv", *long[:4], *EXACT)[1]
 
 
 def test_other_files_hold_the_same_table(here):

@@ -287,7 +287,7 @@ def test_other_columns_of_a_parquet_may_be_empty_and_its_rows_have_any_index(tmp
 
 def test_a_column_with_decimals_is_named_by_its_number_if_there_is_no_header(tmp_path):
     (tmp_path / "t.csv").write_text("A,12,3.5\nB,4,2.25\nC,9,1.5\n")
-    with pytest.warns(UserWarning, match="^'3' has decimals beside columns of whole numbers"):
+    with pytest.warns(UserWarning, match="^'3' has decimals, unlike the other columns"):
         read_protected(tmp_path / "t.csv", header=False)
 
 

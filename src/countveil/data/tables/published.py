@@ -565,7 +565,7 @@ def warn_of_reasons(others: Mapping[str, Any], values: Any) -> None:
         if is_reason(texts(words), plain):
             found = ", ".join(sorted(f"{word!r:.40}" for word in without_numbers(texts(words), plain)))
             warnings.warn(
-                f"{name!r:.60} has {found} beside zeros only: are these counts hidden or missing? Then state --status "
+                f"{name!r:.60} has {found} only next to zeros: are these counts hidden or missing? Then state --status "
                 f"{shlex.quote(name)}, and its words by --absent or --missing",
                 UserWarning,
                 stacklevel=3,
@@ -580,7 +580,7 @@ def warn_of_decimals(values: np.ndarray, names: Sequence[str]) -> None:
     if some.any() and none.any() and len(names) <= MOST_COLUMNS:
         listed = [f"{name!r:.60}" for name, has in zip(names, some, strict=False) if has]
         warnings.warn(
-            f"{', '.join(listed[:3])} {'have' if len(listed) > 1 else 'has'} decimals beside columns of whole numbers: "
+            f"{', '.join(listed[:3])} {'have' if len(listed) > 1 else 'has'} decimals, unlike the other columns: "
             "delete rates, averages and coordinates",
             UserWarning,
             stacklevel=3,
