@@ -303,7 +303,7 @@ def test_cells_without_a_row_are_explained_for_each_mechanism():
             cv.import_long(*long, {"h": m.Suppression(10), "r": m.RandomRounding(3)}, "s", **wrong)
     with pytest.raises(ValueError, match="none for '2'"):
         cv.import_long(*long, {1: m.Suppression(10)}, "s", by="day")
-    with pytest.raises(TypeError, match=r"must be of countveil\.mechanisms, got int"):
+    with pytest.raises(TypeError, match=r"must be one of countveil\.mechanisms, got int"):
         cv.import_long(*long, {1: 3}, "s", by="day")
     with pytest.raises(ValueError, match="every value of 'day' once, as text, got '1' twice"):
         cv.import_long(*long, {1: m.Suppression(10), 2: m.Rounding(3), "1": m.Rounding(3)}, "s", by="day")

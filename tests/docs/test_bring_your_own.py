@@ -33,20 +33,20 @@ def reports_of(theta, phi, rng):
 
 def statistics(theta, phi, reports):
     """Of parameters and reports together, whatever the populations are called."""
-    chances = theta @ phi
-    of_chances = [
-        *chances.sum(axis=1),
-        *chances.sum(axis=0),
-        (chances**2).sum(),
-        (chances[1:] * chances[:-1]).sum(),
+    probabilities = theta @ phi
+    of_probabilities = [
+        *probabilities.sum(axis=1),
+        *probabilities.sum(axis=0),
+        (probabilities**2).sum(),
+        (probabilities[1:] * probabilities[:-1]).sum(),
     ]
     of_factors = [
         (phi**2).sum(),
         (theta**2).sum(),
-        ((theta @ theta.T) @ chances).sum(),
+        ((theta @ theta.T) @ probabilities).sum(),
         np.prod(phi, axis=0).sum(),
     ]
-    return np.array([*of_chances, *of_factors, (reports * chances).sum(), (reports > 0).sum()])
+    return np.array([*of_probabilities, *of_factors, (reports * probabilities).sum(), (reports > 0).sum()])
 
 
 def joint_z(code, counts_of, sweeps=2000, draws=2000):
@@ -67,25 +67,27 @@ def joint_z(code, counts_of, sweeps=2000, draws=2000):
 
 
 def test_the_private_sampler_has_the_right_joint_distribution(code):
-    z = joint_z(code, lambda reports, chance, rng: code["draw_counts"](reports, chance, ALPHA, rng))
+    z = joint_z(code, lambda reports, probability, rng: code["draw_counts"](reports, probability, ALPHA, rng))
     assert z.max() < bound(z.size)
 
 
 @pytest.mark.parametrize("alpha", [None, 0.05], ids=["naive", "another noise level"])
 def test_the_wrong_line_has_another_joint_distribution(code, alpha):
-    def counts_of(reports, chance, rng):
-        return np.clip(reports, 0, 2) if alpha is None else code["draw_counts"](reports, chance, alpha, rng)
+    def counts_of(reports, probability, rng):
+        return (
+            np.clip(reports, 0, 2) if alpha is None else code["draw_counts"](reports, probability, alpha, rng)
+        )
 
     z = joint_z(code, counts_of)
     assert z.max() > bound(z.size)
 
 
 def test_counts_have_their_law_given_reports(code):
-    reports, chance = np.repeat([[-4, 0, 1, 2, 7]], 20_000, axis=0), np.array([0.1, 0.9, 0.5, 0.3, 0.02])
+    reports, probability = np.repeat([[-4, 0, 1, 2, 7]], 20_000, axis=0), np.array([0.1, 0.9, 0.5, 0.3, 0.02])
     drawn = code["draw_counts"](
-        reports, np.broadcast_to(chance, reports.shape), ALPHA, np.random.default_rng(4)
+        reports, np.broadcast_to(probability, reports.shape), ALPHA, np.random.default_rng(4)
     )
-    for column, (report, q) in enumerate(zip(reports[0], chance, strict=True)):
+    for column, (report, q) in enumerate(zip(reports[0], probability, strict=True)):
         law = np.array([(1 - q) ** 2, 2 * q * (1 - q), q**2]) * ALPHA ** np.abs(report - np.arange(3))
         assert chi_square_p_value(drawn[:, column], 0, law / law.sum()) > 1e-5
 
