@@ -72,6 +72,7 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("python3 -m venv .venv\n. .venv/bin/activate\npip install '.[demo]'\n", "", INSTALLS),
     ],
     "study.md": [
+        Instead("pip install '.[receive]'", ":", INSTALLS),
         Instead("--rows 200 --level 10:1 --level 10:5", "--rows 8 --replicates 2 --method em --level 10:5", SMALL),
         Instead("countveil receive study.json --db reports.sqlite", "python stored.py study.json", SERVER),
         Instead("people.py 200", "people.py 6", "a process for each of two hundred people"),

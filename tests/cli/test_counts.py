@@ -39,6 +39,25 @@ def here(deaths, tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_hidden_counts_that_are_known_are_warned_of():
+    table = pd.DataFrame({"kind": ["hidden"] * 3 + ["noisy"], "lower": [5, 1, 8, 2], "upper": [5, 3, 8, 2]})
+    said = "warning: for 2 of 3 hidden counts the 90% interval is a single number"
+    assert command.given_away(table, 0.9).startswith(said)
+    assert command.given_away(table[1:2], 0.9) == command.given_away(table[["kind"]], 0.9) == ""
+
+
+def test_totals_that_give_hidden_counts_away_are_warned_of(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "t.csv").write_text("county,a,b,Total\nx,*,12,15\ny,*,*,9\nz,20,30,50\nTotal,25,49,74\n")
+    asked = "--below", "10", "--absent", "*", "--totals-in-table", "use", "--totals-mechanism", "exact"
+    run("import", "t.csv", "-o", "t.npz", "--mechanism", "suppression", *asked)
+    release = cv.Release.load("t.npz")
+    cv.PoissonFactorization("dk,vk->dv", {"k": 1}, **SHORT).fit(release).save("t.nc")
+    done = run("counts", "t.nc", "--release", "t.npz", "-o", "c.csv")
+    assert "warning: for 3 of 3 hidden counts the 90% interval is a single number" in done.stderr
+    assert pd.read_csv("c.csv")["median"].tolist() == [3, 2, 7]
+
+
 def test_hidden_counts_are_written_with_a_warning_where_the_fit_is_not_trusted(here):
     done = run("counts", "deaths.nc", "--release", "deaths.npz", "-o", "c.csv")
     assert done.stdout == f"Wrote c.csv: {N_HIDDEN} counts ({N_HIDDEN} hidden).\n"

@@ -77,6 +77,8 @@ def counts(
     if by is not None and judged.mechanism is not None:
         for said in judged.mechanism.sums:
             say(said)
+    if said := given_away(table, interval):
+        say(said, err=True)
     say(f"Wrote {output}: {in_words(table, sums)}.")
     return {"output": str(output), "counts": table, "state": str(judged.state), "verdict": judged.verdict}
 
@@ -89,6 +91,20 @@ def doubt_of(judged: Any) -> str:
         return ""
     headline = re.split(r"(?<=\.) (?=[A-Z])", judged.verdict)[0]
     return f"warning: these counts are not safe to report. {headline}"
+
+
+def given_away(table: "pd.DataFrame", interval: float) -> str:
+    """A warning of hidden counts that are known, such as those that follow from totals; else empty."""
+    if "kind" not in table or "lower" not in table:
+        return ""
+    hidden = table["kind"] == "hidden"
+    known = int((hidden & (table["lower"] == table["upper"])).sum())
+    if not known:
+        return ""
+    return (
+        f"warning: for {known:,} of {hidden.sum():,} hidden counts the {interval:.0%} interval is a single number: "
+        "publishing it would undo their protection"
+    )
 
 
 def in_words(table: "pd.DataFrame", sums: str | None) -> str:

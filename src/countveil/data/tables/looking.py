@@ -296,8 +296,8 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
     questions += asked
     if totals:
         questions.append(
-            "Are these totals? --totals-in-table use keeps them as known totals, drop leaves them out, none reads them "
-            "as counts."
+            "Are these totals? --totals-in-table use keeps them as known totals, for narrower intervals; drop leaves "
+            "them out; none reads them as counts."
         )
         options += ["--totals-in-table", "drop"]
     layout = "typed columns" if given.layout is None else given.layout.describe()
