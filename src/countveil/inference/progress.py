@@ -97,8 +97,8 @@ class NotebookProgress(Progress):
         return paper.export_html(inline_styles=True, code_format=LOOK)
 
 
-MESSAGE = "Compiling for this machine, up to half a minute; later starts find it done."
-MESSAGE_EACH_TIME = "Compiling for this machine, up to half a minute."
+MESSAGE = "Compiling for this machine, up to two minutes; later starts find it done."
+MESSAGE_EACH_TIME = "Compiling for this machine, up to two minutes."
 
 
 class Compilation(Listener):

@@ -121,7 +121,7 @@ def tell(reason: str) -> None:
     told = True
     given = os.environ.get("NUMBA_CACHE_DIR")
     warnings.warn(
-        f"compiled functions cannot be kept, so every process compiles them again, up to half a minute ({reason}): "
+        f"compiled functions cannot be kept, so every process compiles them again, up to two minutes ({reason}): "
         f"set NUMBA_CACHE_DIR to a folder that you can write to and other users cannot, got {given or 'nothing'}",
         RuntimeWarning,
         stacklevel=5,
