@@ -52,7 +52,12 @@ def words(page):
 
 def test_a_fit_in_a_notebook_shows_one_output_drawn_anew(notebook, recwarn, capsys):
     counts = np.random.default_rng(1).poisson(2.0, (6, 5))
-    cv.TopicModel(2, draws=6, tune=4, chains=2, seed=1, threads=2).fit(cv.PrivatizedCounts(counts, 0.4))
+    given = {"draws": 6, "tune": 4, "chains": 2, "seed": 1, "threads": 2}
+    cv.TopicModel(2, **given, progress=False).fit(
+        cv.PrivatizedCounts(counts, 0.4)
+    )  # is told of, where it compiles
+    capsys.readouterr()
+    cv.TopicModel(2, **given).fit(cv.PrivatizedCounts(counts, 0.4))
     assert len(notebook) >= 2
     assert re.search(r"chain 1 drawing ━+ 10/10 sweeps, .* chain 2 drawing ━+ 10/10", words(notebook[-1]))
     assert "<pre" in notebook[-1]
