@@ -28,6 +28,23 @@ def test_a_name_has_its_own_noise(kind):
     assert drawn("a")[0] != drawn("a")[1]
 
 
+@pytest.fixture
+def drawn():
+    return noise.draw(Fraction(1, 2), 40)
+
+
+DRAWN_BEFORE = []
+
+
+@pytest.mark.parametrize("time", [1, 2])
+def test_tests_and_fixtures_have_noise_by_their_own_names(request, drawn, time):
+    first = noise.draw(Fraction(1, 2), 40)
+    with BITS.kept(request.node.nodeid):
+        assert noise.draw(Fraction(1, 2), 40) == first
+    DRAWN_BEFORE.append(drawn)
+    assert all(before == drawn for before in DRAWN_BEFORE)
+
+
 def test_noise_of_other_processes_does_not_repeat():
     first, second = (subprocess.check_output([sys.executable, "-c", SCRIPT]) for _ in range(2))
     assert first != second

@@ -10,20 +10,8 @@ from countveil.data.tables.formats import STATUSES
 from countveil.data.tables.text import TIMES
 
 VALUES = (
-    *(
-        "obs_value",
-        "value",
-        "values",
-        "count",
-        "counts",
-        "n",
-        "freq",
-        "_freq",
-        "_freq_",
-        "frequency",
-        "deaths",
-    ),
-    *("number", "cases", "anzahl"),
+    *("obs_value", "value", "values", "count", "counts", "n", "freq", "_freq", "_freq_", "frequency"),
+    *("deaths", "number", "cases", "anzahl"),
 )
 LIKE_VALUES = re.compile(
     r"(.*[\W_])?(gbc|private|noisy|\w*views|visits|counts?|deaths|births|cases|events|injuries|values?)([\W_].*)?",
@@ -37,8 +25,9 @@ EXPOSURES = re.compile(
 BESIDE = re.compile(
     r"%|_[0-9]{3}(ea|ma?)$|(?<![a-z])(rates?|ratio|shares?|per ?cent(age)?|pct|per 1[0 .,']*0|threshold|average|avg"
     r"|mean|median|density|latitude|longitude|moe|margin of error|rse|standard (deviation|error)|std\.? ?(dev|err)"
-    r"|flags?(?=[\W_]*(codes?|[0-9]|$))|ci|[lu]cl|(lower|upper)(?=[\W_]*(ci|bound|limit|conf|[0-9]|$))|prozent|\w*(anteil|dichte)|\w+quote"
-    r"|durchschnitt|mittelwert|taux|moyenne|médiane|pourcentage|tasa|promedio|porcentaje)(?![a-z])",
+    r"|flags?(?=[\W_]*(codes?|[0-9]|$))|ci|[lu]cl|(lower|upper)(?=[\W_]*(ci|bound|limit|conf|[0-9]|$))"
+    r"|prozent|\w*(anteil|dichte)|\w+quote|durchschnitt|mittelwert|taux|moyenne|médiane|pourcentage|tasa|promedio"
+    r"|porcentaje)(?![a-z])",
     re.IGNORECASE,
 )
 """Numbers beside reports that are no reports."""
