@@ -27,7 +27,7 @@ from countveil.inference.plan import Plan
 from countveil.inference.scoring import Factors
 from countveil.kernels.random import SMALLEST
 from countveil.kernels.scoring import add_seen_scores, expect_tally, stored_rates
-from countveil.laws.counts.laws import in_block
+from countveil.laws.counts.laws import counted_from
 from countveil.laws.counts.negative_binomial import LOGITS, NegativeBinomial
 from countveil.laws.counts.protocol import Likelihood, Parameters, Unseen, rates_at
 from countveil.laws.counts.slices import draw_by_steps, draw_on_slices
@@ -223,9 +223,8 @@ def seen_block(
     block: Block, law: tuple[Any, ...], phi: np.ndarray, axis: str, theta: np.ndarray
 ) -> tuple[Arrays, Arrays]:
     """(The log-likelihood of each row's positive reports if wanted by row, else their sums (1,) or (V,))."""
-    law, entries = in_block(law, block.entries, block.first_row)
-    of_rows, of_columns = np.zeros(block.n_rows), np.zeros(len(phi))
-    add_seen_scores(law, entries, theta, phi, of_rows, of_columns)
+    law, of_rows, of_columns = counted_from(law, block.first_row), np.zeros(block.n_rows), np.zeros(len(phi))
+    add_seen_scores(law, block.entries, theta, phi, of_rows, of_columns)
     if axis == "row":
         return (of_rows,), (np.zeros(0),)
     return (), (of_columns if axis == "column" else of_rows.sum(keepdims=True),)
@@ -384,8 +383,7 @@ def tally_block(
 ) -> tuple[Arrays, Arrays]:
     """The block's part of the tally."""
     tally = np.zeros(size)
-    law, entries = in_block(law, block.entries, block.first_row)
-    expect_tally(law, entries, theta, phi, tally)
+    expect_tally(counted_from(law, block.first_row), block.entries, theta, phi, tally)
     return (), (tally,)
 
 

@@ -68,19 +68,19 @@ def counts_of(law: tuple[Any, ...]) -> Any:
 
 
 def in_block(law: tuple[Any, ...], entries: Entries, first_row: int) -> tuple[tuple[Any, ...], Entries]:
-    """The law, with rows counted from ``first_row``, and the entries with the exposures that it gives to other cells.
-
-    A likelihood whose parameters vary by row counts rows: its named tuple has a field ``first_row``. So do exposures.
-    """
-    if isinstance(law, ExposedLaw):
-        plain, _ = in_block(law.plain, entries, first_row)
-        return law._replace(plain=plain, likelihood=counts_of(plain), first_row=first_row), entries
+    """The law with rows counted from ``first_row``, and the entries with the exposures that it gives to other cells."""
     law = counted_from(law, first_row)
     return law, exposed(entries, law)
 
 
 def counted_from(law: tuple[Any, ...], first_row: int) -> tuple[Any, ...]:
-    """The law with rows counted from ``first_row``, without exposures by cell."""
+    """The law with rows counted from ``first_row``.
+
+    A likelihood whose parameters vary by row counts rows: its named tuple has a field ``first_row``. So do exposures.
+    """
+    if isinstance(law, ExposedLaw):
+        plain = counted_from(law.plain, first_row)
+        return law._replace(plain=plain, likelihood=counts_of(plain), first_row=first_row)
     counts = counts_of(law)
     if first_row and hasattr(counts, "first_row"):
         law = law._replace(likelihood=counts._replace(first_row=first_row))  # type: ignore[attr-defined]

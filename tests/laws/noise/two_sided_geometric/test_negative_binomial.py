@@ -81,6 +81,24 @@ def test_scores_and_expected_bursts_are_sums_over_all_counts():
     assert cases > 600
 
 
+def test_sums_by_difference_are_right_or_refused():
+    found = {True: 0, False: 0}
+    for r, s, p, alpha in itertools.product(
+        (1, 3, 8, 30, 64), (1e-9, 0.02, 1.0, 40.0), (1e-4, 0.3, 0.97), ALPHAS
+    ):
+        counts, logs = weights(r, s, p, alpha)
+        logs -= s * np.log1p(-p) + np.log((1.0 - alpha) / (1.0 + alpha))
+        bursts = np.cumsum(np.concatenate([[0.0], s / (s + counts[:-1])]))
+        total, moment = kernels.sum_by_difference(r, s, p, alpha, True)
+        found[total > 0.0] += 1
+        if total > 0.0:
+            case = r, s, p, alpha
+            assert math.log(total) == pytest.approx(logsumexp(logs), rel=1e-9, abs=1e-9), case
+            assert moment == pytest.approx(np.exp(logs) @ bursts, rel=1e-8), case
+            assert kernels.sum_by_difference(r, s, p, alpha, False)[0] == total
+    assert min(found.values()) > 50
+
+
 def test_the_gradient_is_that_of_the_score():
     for r, s, p, alpha in itertools.product((1, 7, 60), (0.01, 1.0, 50.0), (0.05, 0.9), (0.3, 0.95)):
         q = -math.log1p(-p)

@@ -4,6 +4,9 @@ Given a positive report r, a count y has the weight NB(y; s, p) alpha^|r - y|. W
 p / alpha (s + y - 1) / y up to r and p alpha (s + y - 1) / y above. With s >= 1 they have one mode, and are summed from
 there. With s < 1 they are log-convex up to r and fall above it: modes may be at 0 and at r, and they are summed from
 both. Sums end where a bound on all that is left is negligible.
+
+With w(y) = NB(y; s, p) / NB(0; s, p), the sum over all counts of w(y) alpha^y is (1 - p alpha)^-s. So the sum above a
+small report is this less the sum up to it, unless the difference loses too many digits.
 """
 
 import math
@@ -30,6 +33,8 @@ from countveil.laws.noise.two_sided_geometric.negative_binomial_sums import expe
 NEGLIGIBLE = 1e-16  # share of a sum
 FEW = 16  # up to such reports and shapes, weights are summed from 0 on
 LARGEST_RATIO = 1e15  # of neighbouring weights there, whose products stay finite
+SMALL = 64  # up to such reports the counts above them are a difference
+LARGEST_LOSS = 1e4  # of a difference, relative to the sum that it is a part of: 12 digits are left
 
 
 class TwoSidedGeometricNegativeBinomial(NamedTuple):
@@ -71,6 +76,40 @@ def sum_from_zero(r, s, p, alpha, left, moments):
             if weight * most <= negligible(total, moment, moments) * (1.0 - most):
                 break
     return y, 0.0, total, moment
+
+
+@subroutine
+def sum_by_difference(r, s, p, alpha, moments):
+    """(sum of w(y) alpha^|r - y|, the same times bursts); the sum is 0 where too many digits would be lost.
+
+    The bursts of a count y are b(y) = s / s + ... + s / (s + y - 1) in the mean (13.4), and b(y) w(y) is s times the
+    derivative of w(y) in s. So the second sum over all counts is s times the derivative of the first.
+    """
+    exponent = -s * math.log1p(-p * alpha)
+    whole = math.exp(exponent)
+    weight = tilted = below = up_to = (
+        1.0  # w(y), w(y) alpha^y, and their sums; the former's with alpha^(r - y)
+    )
+    bursts = below_bursts = up_to_bursts = 0.0
+    back = 1.0  # alpha^-r
+    for y in range(r):
+        ratio = p * (s + y) / (y + 1.0)
+        weight *= ratio
+        tilted *= ratio * alpha
+        back /= alpha
+        below = below * alpha + weight
+        up_to += tilted
+        if moments:
+            bursts += s / (s + y)
+            below_bursts = below_bursts * alpha + weight * bursts
+            up_to_bursts += tilted * bursts
+    total = below + back * (whole - up_to)
+    kept = (1.0 + exponent) * back * whole <= LARGEST_LOSS * total
+    if not moments:
+        return (total if kept and total < math.inf else 0.0), 0.0
+    moment = below_bursts + back * (exponent * whole - up_to_bursts)
+    kept = kept and (1.0 + exponent) * exponent * back * whole <= LARGEST_LOSS * moment
+    return (total if kept and total < math.inf else 0.0), moment
 
 
 @subroutine
@@ -198,6 +237,10 @@ def score_and_bursts(r, s, p, alpha):
     """(log P(report), E[bursts | report]) of a positive report."""
     if alpha <= 0.0:
         return negative_binomial_logpmf(r, s, p), expected_bursts(r, s)
+    if r <= SMALL:
+        total, moment = sum_by_difference(r, s, p, alpha, True)
+        if total > 0.0:
+            return s * math.log1p(-p) + math.log((1.0 - alpha) / (1.0 + alpha) * total), moment / total
     _, reference, total, moment = sum_weights(r, s, p, alpha, math.inf, True)
     return log_of_none(r, s, p, alpha) + reference + math.log(total), moment / total
 
@@ -267,6 +310,10 @@ def report_score(law, report, rate, level):
     s, p = shape_of(cell, rate), cell.p
     if level <= 0.0:
         return negative_binomial_logpmf(report, s, p)
+    if report <= SMALL:
+        total, _ = sum_by_difference(report, s, p, level, False)
+        if total > 0.0:
+            return math.log((1.0 - level) / (1.0 + level) * total) - s * cell.q
     _, reference, total, _ = sum_weights(report, s, p, level, math.inf, False)
     return log_of_none(report, s, p, level) + reference + math.log(total)
 
