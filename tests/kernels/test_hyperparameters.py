@@ -6,6 +6,7 @@ from scipy import special, stats
 from scipy.special import expit, gammaln
 
 from countveil.kernels.hyperparameters import (
+    LARGEST_SHARE,
     dispersion_given_bursts,
     look_at_shapes,
     shape_given_counts,
@@ -35,11 +36,23 @@ def test_a_shape_given_counts(rates_follow):
     counts, exposures = np.array([0.0, 3.0, 0.0, 1.0, 3.0]), np.array([0.4, 1.0, 0.0, 2.0, 5.0])
     rates = np.array([0.1, 2.0, 1.0, 0.3, 0.7])
     numbers, times = np.unique(counts[counts > 0.0], return_counts=True)
-    found = shape_given_counts(LOG_A, counts, exposures, rates, numbers, times, rates_follow)
+    found = shape_given_counts(LOG_A, counts, exposures / rates, numbers, times, rates_follow)
     a = np.exp(LOG_A)[:, None]
     b = a * rates if rates_follow else rates
     expected = gammaln(a + counts) - gammaln(a) + a * np.log(b) - (a + counts) * np.log(b + exposures)
-    np.testing.assert_allclose(found, expected.sum(axis=1), rtol=1e-9)
+    np.testing.assert_allclose(np.diff(found), np.diff(expected.sum(axis=1)), rtol=1e-9)
+
+
+def test_a_shape_given_so_many_counts_that_a_product_would_overflow():
+    rng = np.random.default_rng(1)
+    counts, exposures = rng.poisson(0.5, 3000).astype(float), np.exp(rng.normal(0.0, 6.0, 3000))
+    exposures[::500] = 1e200
+    numbers, times = np.unique(counts[counts > 0.0], return_counts=True)
+    found = shape_given_counts(LOG_A, counts, np.minimum(exposures, LARGEST_SHARE), numbers, times, True)
+    a = np.exp(LOG_A)[:, None]
+    expected = gammaln(a + counts) - gammaln(a) + a * np.log(a)
+    expected -= (a + counts) * np.log(a + np.minimum(exposures, LARGEST_SHARE))
+    np.testing.assert_allclose(np.diff(found), np.diff(expected.sum(axis=1)), rtol=1e-9)
 
 
 def test_a_dispersion_given_bursts():

@@ -8,6 +8,11 @@ from countveil.kernels.compiled import kernel
 from countveil.kernels.negative_binomial import FEW, expected_bursts, log_rising
 from countveil.kernels.random import trigamma
 
+LARGEST_SHARE, LARGEST_PRODUCT = (
+    1e140,
+    1e150,
+)  # of exposures over rates; a product of one more is still a number
+
 
 @kernel
 def look_at_shapes(log_shape_dk, count_dk, exposed_dk, slope_dk, bend_dk):
@@ -66,26 +71,32 @@ def shape_given_entries(log_a, size_k, total_k, added_k, logs, rates, cut, mean)
 
 
 @kernel
-def shape_given_counts(log_a, count, exposure, rate, number_m, times_m, rates_follow):
+def shape_given_counts(log_a, count, share, number_m, times_m, rates_follow):
     """log P(counts | a) of every log a, up to a constant, with the entries summed out (mathematics, 18.5).
 
-    The positive counts are ``number_m``, each found ``times_m`` times. Rates are ``rate``, or a times it if they follow
-    the shape.
+    ``share`` is the exposure of each entry over its rate, or over the rate divided by a if rates follow the shape. The
+    positive counts are ``number_m``, each found ``times_m`` times.
     """
-    found = np.empty(log_a.size)
+    found, total = np.empty(log_a.size), 0.0
+    for m in range(number_m.size):
+        total += times_m[m] * number_m[m]
     for i in range(log_a.size):
         a = math.exp(log_a[i])
-        times_a = a if rates_follow else 1.0
-        density = 0.0
+        times = 1.0 / a if rates_follow else 1.0
+        # b^a / (b + e)^(a + n) of each entry is b^-n (1 + e / b)^-(a + n), where b^-n has a part a^-n if b = a rate
+        density = -total * log_a[i] if rates_follow else 0.0
         for m in range(number_m.size):
             density += times_m[m] * (math.lgamma(a + number_m[m]) - math.lgamma(a))
-        # b^a / (b + e)^(a + n) of each entry
+        logs, product = 0.0, 1.0  # one logarithm serves many entries
         for j in range(count.size):
-            b = times_a * rate[j]
-            density -= a * math.log1p(exposure[j] / b)
+            grown = 1.0 + times * share[j]
+            product *= grown
+            if product > LARGEST_PRODUCT:
+                logs += math.log(product)
+                product = 1.0
             if count[j] > 0.0:
-                density -= count[j] * math.log(b + exposure[j])
-        found[i] = density
+                density -= count[j] * math.log(grown)
+        found[i] = density - a * (logs + math.log(product))
     return found
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from countveil.kernels.hyperparameters import shape_given_counts, shape_given_entries
+from countveil.kernels.hyperparameters import LARGEST_SHARE, shape_given_counts, shape_given_entries
 from countveil.kernels.random import SMALLEST
 from countveil.laws.counts.slices import draw_on_slices
 from countveil.models.priors.prior import (
@@ -41,8 +41,7 @@ class GivenCounts(NamedTuple):
     """What the law of the shape needs of the counts of a factor's entries."""
 
     counts: np.ndarray  # (n,)
-    exposures: np.ndarray  # (n,)
-    rates: np.ndarray  # (n,) prior rates, divided by the shape if they are learned
+    shares: np.ndarray  # (n,) exposures over prior rates, times the shape if these are learned
     numbers: np.ndarray  # (m,) the different positive counts
     times: np.ndarray  # (m,) how often each of them is found
 
@@ -130,7 +129,7 @@ class LearnedShapePrior(Prior):
         used = np.broadcast_to(factor.weight, factor.shape) > 0.0
         n, e, b = (x.ravel() if used.all() else x[used] for x in arrays)
         numbers, times = np.unique(n[n > 0.0], return_counts=True)
-        return GivenCounts(n, e, b, numbers, times)
+        return GivenCounts(n, np.minimum(e / b, LARGEST_SHARE), numbers, times)
 
     def log_mass(self, log_a: np.ndarray, given: GivenCounts) -> np.ndarray:
         """(n,) log-densities of log a given counts and exposures, up to a constant (mathematics, equation 18.5)."""

@@ -89,9 +89,9 @@ class SeededPrior(Prior):
         assert isinstance(self.usual, LearnedShapePrior)
         seeded, a = np.ravel(self.added > 0.0), np.exp(log_a)[:, None]
         added, counts = np.ravel(self.added)[seeded], given.counts[seeded]
-        rate = given.rates[seeded] * (1.0 if self.usual.mean is None else a)
+        shares = given.shares[seeded] / (1.0 if self.usual.mean is None else a)
         own = gammaln(a + added + counts) - gammaln(a + counts) - gammaln(a + added) + gammaln(a)
-        own -= added * np.log1p(given.exposures[seeded] / rate)
+        own -= added * np.log1p(shares)
         return self.usual.log_mass(log_a, given) + own.sum(axis=1)
 
     def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
