@@ -10,9 +10,9 @@ import countveil
 
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent)]
 
-from tests.compiled import folder_of_kernels  # noqa: E402
+from tests.compiled import KERNELS  # noqa: E402
 
-os.environ.setdefault("NUMBA_CACHE_DIR", str(folder_of_kernels()))  # the examples run what the tests compiled
+os.environ.setdefault("NUMBA_CACHE_DIR", str(KERNELS))  # the examples run what the tests compiled
 
 project = "countveil"
 author = copyright = "the countveil developers"

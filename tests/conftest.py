@@ -1,9 +1,8 @@
-"""What all tests share: compiled kernels that are those of the sources as they are now, and one fit."""
+"""What all tests share: a folder of compiled kernels, noise that repeats, and one fit."""
 
 import gc
 import os
 import re
-import shutil
 import signal
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import pytest
 # Read when NumPy is imported, and by processes that tests start.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from tests.compiled import FOLDERS, folder_of_kernels
+from tests.compiled import KERNELS
 from tests.lookups import looked_up_once
 
 TESTS = Path(__file__).parent
@@ -36,22 +35,17 @@ def pytest_configure(config) -> None:
     JAX names what it keeps after the program that was compiled, so that nothing stale is found there either. Other
     libraries keep files in the user's cache folder, some of them by one name: each worker has a folder of its own.
     """
-    here = folder_of_kernels()
-    os.environ["NUMBA_CACHE_DIR"] = str(here)
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(here / "jax")
+    KERNELS.mkdir(parents=True, exist_ok=True)
+    os.environ["NUMBA_CACHE_DIR"] = str(KERNELS)
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(KERNELS / "jax")
     os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0.1"
     worker = os.environ.get("PYTEST_XDIST_WORKER", "alone")
-    os.environ["XDG_CACHE_HOME"] = str(FOLDERS.with_name("cache") / worker)
+    os.environ["XDG_CACHE_HOME"] = str(KERNELS.with_name("cache") / worker)
     gc.set_threshold(MANY, 10, 10)
     looked_up_once()
     from tests.repeatable import noise_repeats
 
     noise_repeats()
-    if not hasattr(config, "workerinput"):
-        for other in FOLDERS.glob("*"):
-            if other != here:
-                shutil.rmtree(other, ignore_errors=True)
-        here.mkdir(parents=True, exist_ok=True)
 
 
 def pytest_collectstart(collector) -> None:

@@ -4,21 +4,53 @@ Numba takes the first of these: the folder that NUMBA_CACHE_DIR names, ``__pycac
 cache folder. By itself it raises an error where it can write to none of them, or where the disk is full. What it keeps
 are pickles, which run as code when they are read: a folder that other users can write to is passed over.
 
+Numba looks at the date of a function's own file alone, and would go on running what it kept after a function that this
+one calls has changed in another file. So what is kept is that of all sources of kernels and laws as they are.
+
 What is compiled for a law or noise from outside the library is not kept. Numba pickles the class into the index of each
 loop, and a process that cannot import it could not read the index. Nor would Numba notice changes to its functions.
 """
 
+import functools
+import hashlib
 import os
 import stat
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, ClassVar
 
 from numba import types
 from numba.core import caching
 
 told = False  # whether the user was told that functions are not kept
+
+
+SOURCES = (
+    "kernels",
+    "laws",
+    "distributions",
+    "bridges",
+)  # folders of functions that others call when they are compiled
+
+
+@functools.cache
+def stamp_of_sources() -> str:
+    """A digest of the names, dates and sizes of the sources with functions that others call."""
+    here = Path(__file__).parents[1]
+    paths = sorted(path for folder in SOURCES for path in (here / folder).rglob("*.py"))
+    looked = [(str(path), about.st_mtime_ns, about.st_size) for path in paths if (about := path.stat())]
+    return hashlib.sha256(repr(looked).encode()).hexdigest()
+
+
+class Stamped:
+    """A place for a cache, whose contents are stale as soon as any of these sources has changed."""
+
+    def get_source_stamp(self) -> Any:
+        """That of the function's own source, and of all that it may call."""
+        own = super().get_source_stamp()  # type: ignore[misc]
+        return own, stamp_of_sources()
 
 
 class Private:
@@ -51,7 +83,8 @@ class Places(caching.CompileResultCacheImpl):
     """Numba's places in Numba's order; the folder of the source is as safe as the source itself."""
 
     _locator_classes: ClassVar[list[Any]] = [
-        CHECKED.get(each, each) for each in caching.CompileResultCacheImpl._locator_classes
+        type(each.__name__, (Stamped, CHECKED.get(each, each)), {})
+        for each in caching.CompileResultCacheImpl._locator_classes
     ]
 
 
