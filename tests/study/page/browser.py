@@ -24,7 +24,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-WAIT = 20
+WAIT = 60
 
 
 @contextmanager
