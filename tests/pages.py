@@ -105,9 +105,6 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("--components 5 --seed 1", "--components 5 --seed 1 --draws 20 --tune 20 --chains 2", SMALL),
         Instead("--time times.csv --seed 1", "--time times.csv --seed 1 --draws 20 --tune 20 --chains 2", SMALL),
     ],
-    "seeds.md": [
-        Instead("--topics 4 --seeds seeds.csv", "--topics 4 --seeds seeds.csv --draws 20 --tune 20 --chains 2", SMALL),
-    ],
     "protected-data.md": [
         Instead("range(1000)", "range(50)", SMALL),
     ],
@@ -132,7 +129,6 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("countveil collect study.json postgresql", ": ", "a database that is not here"),
         Instead("countveil receive study.json --db reports.sqlite", "python stored.py study.json", SERVER),
         Instead("countveil audit --study study.json", "countveil audit --help", ELSEWHERE),
-        Instead("--topics 2 --seed 1", "--topics 2 --seed 1 --draws 20 --tune 20 --chains 2", SMALL),
         Instead("seq 60", "seq 6", "a process or more for each of sixty people"),
         Instead("--components 4 --seed 1", "--components 2 --seed 1 --draws 10 --tune 10 --chains 2", SMALL),
     ],
@@ -157,6 +153,15 @@ Path("word.txt").write_text("\\n".join(words))
 made = study.new("Mail", "Topics.", "a@b.org", [PrivacyLevel(1, 10)], [("word", words)])
 Path("study.json").write_text(made.to_json())
 """
+OFFICE = """
+from pathlib import Path
+from countveil.privacy import PrivacyLevel, study
+words = "surprise party cake candles balloon invite budget meeting report deadline invoice agenda".split()
+levels = [PrivacyLevel(1, 10), PrivacyLevel(5, 10)]
+address = "https://study.example.org/reports"
+made = study.new("Offices", "Topics.", "study@example.org", levels, [("word", words)], address=address)
+Path("study.json").write_text(made.to_json())
+"""
 STORED = """
 import sys
 from pathlib import Path
@@ -174,7 +179,7 @@ GIVEN = {
     "choosing.md": SURVEY,
     "planning.md": f"{COUNTS}{STUDY}\nfrom scipy import sparse\nsparse.save_npz('pilot.npz', sparse.csr_array(counts))",
     "study.md": f"from pathlib import Path\nPath('stored.py').write_text({STORED!r})",
-    "collecting.md": "import json\nfrom pathlib import Path\nfrom countveil.study.page import strings\n"
+    "collecting.md": f"{OFFICE}import json\nfrom countveil.study.page import strings\n"
     f"Path('de.json').write_text(json.dumps(strings()))\nPath('stored.py').write_text({STORED!r})",
     "bring-your-own.md": f"{COUNTS}\nreports, rates, alpha = counts, np.ones(counts.shape), level.alpha",
 }

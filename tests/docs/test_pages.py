@@ -38,7 +38,6 @@ def after_inputs(left, _):
     assert left["noisy"].labels == (["kenya", "peru"], ["aid", "talk"])
     draws = left["fit"].posterior["posterior"]
     assert draws["action"].to_numpy().tolist() == ["aid", "talk"]
-    assert left["topics"][-1].posterior["posterior"]["word"].to_numpy().tolist() == left["words"]
 
 
 def after_scale_and_servers(left, _):
@@ -48,11 +47,8 @@ def after_scale_and_servers(left, _):
 
 
 def after_models(left, _):
-    assert left["held"].sum() == 8 * 5
-    assert left["error"] < 3.0
     assert left["fit"].posterior["posterior"]["actor"].to_numpy().tolist() == left["names"]
     assert left["tucker"].posterior["posterior"]["core"].shape[2:] == (2, 2, 2)
-    assert left["given"].rate().shape == (20, 6)
 
 
 def after_reports(left, folder):
