@@ -89,13 +89,11 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("pip install '.[pymc]'", ":", INSTALLS),
     ],
     "tutorial.md": [
-        Instead("python3 -m venv .venv\n. .venv/bin/activate\npip install '.[demo]'\n", "", INSTALLS),
         Instead("n_words=500", "n_words=60", SMALL),
         Instead("--topics 8 --seed 1", "--topics 8 --seed 1 --draws 9 --tune 9 --chains 2", SMALL),
         Instead("n_topics=8, seed=1", "n_topics=8, seed=1, draws=9, tune=9, chains=2", SMALL),
     ],
     "groups.md": [
-        Instead("python3 -m venv .venv\n. .venv/bin/activate\npip install '.[demo,covariates]'\n", "", INSTALLS),
         Instead("posts = load_posts()", "posts = type(load_posts())(*(each[::8] for each in load_posts()))", SMALL),
         Instead("--chains 8 --seed 1", "--chains 2 --draws 20 --tune 20 --seed 1", SMALL),
         Instead("(5, 8, 10)", "(5,)", SMALL),
@@ -104,9 +102,6 @@ INSTEAD: dict[str, list[Instead]] = {
     "time.md": [
         Instead("--components 5 --seed 1", "--components 5 --seed 1 --draws 20 --tune 20 --chains 2", SMALL),
         Instead("--time times.csv --seed 1", "--time times.csv --seed 1 --draws 20 --tune 20 --chains 2", SMALL),
-    ],
-    "protected-data.md": [
-        Instead("range(1000)", "range(50)", SMALL),
     ],
     "covariates.md": [
         Instead("--topics 3", "--topics 3 --draws 20 --tune 20 --chains 2", SMALL),

@@ -26,6 +26,6 @@ found = cv.compare(release, models, folds=3, seed=1, progress=False)
 print(found.verdict)
 
 # %%
-# Differences to the best, with standard errors.
+# Differences from the best, with standard errors.
 
 plotting.differences(found.table)
