@@ -248,7 +248,7 @@ def changes(victim):
         "packed twice": (packed_twice, "HDF5 filters [1, 1] at posterior/more"),
         "a foreign filter": (foreign_filter, "HDF5 filters [32015] at posterior/theta_rate"),
         "references": (references, "HDF5 type class 7 at posterior/word"),
-        "a type of its own": (own_type, "type of its own at posterior/kind"),
+        "a type of its own": (own_type, "named type at posterior/kind"),
         "nested groups": (nested, "4 deep"),
         "a circle": (circle, "got posterior/again again"),
         "a scale": (scaled, "'scale_factor' at posterior/theta"),

@@ -243,7 +243,7 @@ def test_totals_of_a_long_table_are_in_a_file_of_their_own(here):
             "--totals-of must be rows, columns, both, table, or a file of groups, got 'all'",
         ),
         (("--totals", "rows.csv", "--total-row", "Total"), "take totals from one place"),
-        (("--totals", "ages.csv", "--totals-of", "rows"), "must name the table's 'rows', got 'a'"),
+        (("--totals", "ages.csv", "--totals-of", "rows"), "must use labels of the table's 'rows', got 'a'"),
         (("--long", "county,age", "--value", "deaths", "--total-row", "Total"), "--long must come without"),
     ],
 )

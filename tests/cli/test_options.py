@@ -43,7 +43,7 @@ def help_of(*names):
 
 
 def test_help_says_that_levels_of_rho_keep_the_sign():
-    assert "levels of rho need it" in help_of("study", "new")["signed"]
+    assert "Levels of rho need them" in help_of("study", "new")["signed"]
     assert "--rho always keeps them" in help_of("privatize")["truncated"]
 
 

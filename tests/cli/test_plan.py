@@ -68,7 +68,7 @@ def test_counts_may_come_in_bursts(here):
     said = run(
         "plan", "--words", "5", "--rows", "8", "--level", "1:2", *bursty, "--dispersion", "0.7", *SMALL
     ).stdout
-    assert "rows of 100 on average, in bursts with p = 0.7" in " ".join(said.split())
+    assert "rows of 100 on average, overdispersed with p = 0.7" in " ".join(said.split())
     for more in ([], ["--truth", "pilot", "--dispersion", "0.5"]):
         said = run("plan", "pilot.npz", "--rows", "8", "--level", "1:2", *bursty, *more, *SMALL).stdout
         dispersion = more[-1] if more else "column"  # the default
@@ -88,7 +88,9 @@ def test_counts_may_come_in_bursts(here):
 def test_what_cannot_be_planned_is_refused_in_one_line(here):
     assert "words must be given once, by a pilot, --study or --words, got" in fails("plan", *SMALL)
     assert "--study or --words, got 5" in fails("plan", "--study", "s.json", "--words", "5", *SMALL)
-    assert "words and total must be left to the pilot" in fails("plan", "pilot.npz", "--total", "3", *SMALL)
+    assert "words and total must be left out with a pilot" in fails(
+        "plan", "pilot.npz", "--total", "3", *SMALL
+    )
     assert "truth 'pilot' needs a pilot" in fails("plan", "--words", "5", "--truth", "pilot", *SMALL)
     assert "truth must be one of model, pilot, got 'me'" in fails(
         "plan", "--words", "5", "--truth", "me", *SMALL

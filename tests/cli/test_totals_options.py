@@ -126,7 +126,10 @@ def test_both_margins_of_a_wide_table_are_kept(here):
 @pytest.mark.parametrize(
     ("options", "rule"),
     [
-        (("--totals", "by_state.csv", "--totals-of", "rows"), "must name the table's 'rows', got 'south'"),
+        (
+            ("--totals", "by_state.csv", "--totals-of", "rows"),
+            "must use labels of the table's 'rows', got 'south'",
+        ),
         (("--totals", "by_county.csv", "--totals-of", "states.csv"), "the table's 'state', got 'county 1'"),
         (("--totals", "by_state.csv", "--totals-of", "long.csv"), "groups must have columns among"),
         (("--totals", "by_state.csv", "--totals-of", "none.csv"), "or a file of groups, got 'none.csv'"),

@@ -323,7 +323,7 @@ def test_the_first_number_of_svmlight_is_shown_or_stated(here):
 @pytest.mark.parametrize(
     ("name", "text", "rule"),
     [
-        ("ap.dat", "2 0:1 4:2 7:1\n", "another number of entries in line 1 than it declares"),
+        ("ap.dat", "2 0:1 4:2 7:1\n", "a different number of entries in line 1 than it declares"),
         ("ap.dat", "2 0:1 0:2\n", "must"),
         ("ap.dat", "1 -1:1\n", "must"),
         ("ap.dat", "1 0:x\n", "must hold LDA-C"),
@@ -387,7 +387,7 @@ def test_empty_rows_at_the_end_are_stated(here, container):
 def test_rows_with_labels_are_all_there(here):
     (here / "c.csv").write_text(",a,b\nx,1,2\n")
     assert read_counts("c.csv", n_rows=1).row_labels == ["x"]
-    with pytest.raises(ValueError, match=r"must be 1, as c.csv has labels for so many rows"):
+    with pytest.raises(ValueError, match=r"must be 1, as c.csv has labels for that many rows"):
         read_counts("c.csv", n_rows=2)
 
 
@@ -493,7 +493,7 @@ def test_a_sparse_matrix_is_no_larger_than_its_bytes_can_be(tmp_path, shape):
         ("%%MatrixMarket matrix coordinate integer general\n3 0 0\n", "3 x 0"),
         ("%%MatrixMarket matrix array integer general\n2 1\n0\n\x01\n", "other characters"),
         ("%%MatrixMarket matrix coordinate integer general\n2 3 1\n1 1 7\x08", "other characters"),
-        ("something else\n", "another first line"),
+        ("something else\n", "a different first line"),
     ],
 )
 def test_a_matrix_market_file_must_hold_what_it_declares(tmp_path, text, got):

@@ -279,7 +279,7 @@ REFUSED = {
     ),
     "no row in common": (
         lambda: [wave(["ann", "bob"], 1), wave(["cy"], 2)],
-        "rows in common to be of the same counts, got 3 labels, each in one of them",
+        "rows in common to be of the same counts, got 3 labels, each in only one of them",
     ),
     "axes": (
         lambda: [

@@ -332,7 +332,7 @@ def test_what_makes_no_sense_is_refused_in_words(right, counts, data):
         coverage(counts, right, rng, interval="0.9")
     with pytest.raises(ValueError, match="interval must be between 0 and 1, got 90"):
         coverage(counts, right, rng, data, 90)
-    with pytest.raises(ValueError, match="cells must choose at least one, got none"):
+    with pytest.raises(ValueError, match="cells must select at least one cell, got none"):
         coverage(counts, right, rng, data, cells=np.zeros(SIZE, dtype=bool))
     with pytest.raises(TypeError, match=r"rng must be a numpy.random.Generator, got int"):
         randomised_pit(counts, right, 3)

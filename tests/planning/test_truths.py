@@ -45,7 +45,7 @@ def test_a_model_of_the_pilot_draws_as_many_rows_as_wanted(sparse):
 
 def test_counts_of_the_prior_may_come_in_bursts():
     source = FromPrior(5, 40, 30.0, 0.8)
-    assert source.about.endswith("rows of 30 on average, in bursts with p = 0.8")
+    assert source.about.endswith("rows of 30 on average, overdispersed with p = 0.8")
     drawn = [source.draw(200, np.random.default_rng(seed)) for seed in range(20)]
     totals = [truth.rates.sum(axis=1).mean() for truth in drawn]
     assert abs(np.mean(totals) - 30.0) < 5 * 30.0 / np.sqrt(4000 * SHAPE * 5)

@@ -56,7 +56,7 @@ def test_cells_that_are_not_there_are_refused(topic_fit, release):
         ([(0, "nothing")], "cells must name a word of the fit, got 'nothing'"),
         ([(99, "word1")], "cells must name a doc of the fit, got 99"),
         ([("word1",)], r"must have 2 parts \(doc, word\)"),
-        ([], "cells must name at least one, got none"),
+        ([], "cells must name at least one cell, got none"),
     ):
         with pytest.raises(ValueError, match=said):
             plotting.true_counts(topic_fit, release, cells)

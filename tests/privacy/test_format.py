@@ -241,7 +241,7 @@ def at(**values):
         (put(format_version=7.0), "must have format_version 7, got 7.0"),
         (put(format_version=True), "must have format_version 7, got True"),
         (put(format_version="7"), "must have format_version 7, got '7'"),
-        (put(totals=[]), "must state a family of totals or more, got none"),
+        (put(totals=[]), "must state at least one family of totals, got none"),
         (
             put(exposure_shape=[2, 2]),
             "must have an exposure whose shape broadcasts to [2, 3], that of its reports, got [2, 2]",

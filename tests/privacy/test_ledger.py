@@ -117,7 +117,7 @@ def test_a_second_release_needs_purpose_and_a_limit(path):
     make = Maker()
     with Ledger(path) as ledger:
         release(ledger, STUDY, "me", WEAK, make=make)
-        with pytest.raises(LimitError, match="must be released once under this study"):
+        with pytest.raises(LimitError, match="must be released only once under this study"):
             ledger.obtain(STUDY, "me", STRONG, make)
         for asked in [(STUDY, "me", WEAK), (STUDY, "me", STRONG)]:
             with pytest.raises(LimitError, match="a limit must be set before"):
@@ -165,7 +165,7 @@ def test_what_did_not_leave_costs_nothing_and_is_given_before_anything_new(path)
         kept = ledger.obtain(STUDY, "me", WEAK, make)
         assert ledger.spent("me") is None
         assert release(ledger, STUDY, "me", STRONG, make=make)
-        with pytest.raises(LimitError, match="must be released once"):
+        with pytest.raises(LimitError, match="must be released only once"):
             ledger.hand_over(kept)
         assert ledger.spent("me").loss == STRONG.rate
         assert ledger.find(STUDY, "me", WEAK).gone is None
@@ -428,7 +428,7 @@ def test_a_limit_of_rho_counts_reports_at_epsilon_too(path):
 def test_a_limit_of_epsilon_forbids_reports_at_rho_in_words(path):
     with Ledger(path) as ledger:
         ledger.set_limit(PrivacyLevel(100, 1))
-        with pytest.raises(LimitError, match=r"your limit must be of rho .* got epsilon 100 at N = 1"):
+        with pytest.raises(LimitError, match=r"your limit must be in rho .* got epsilon 100 at N = 1"):
             release(ledger, OF_RHO, "me", EIGHTH)
         assert ledger.spent("me") is None
 

@@ -179,7 +179,7 @@ def test_fresh_noise_is_had_on_purpose_and_within_the_limit(here, capsys):
     assert main(["limit"]) == 0
     assert "No limit is set" in capsys.readouterr().out
     assert "a limit must be set" in fails(capsys, *command, "-o", "b.json", "--anew")
-    assert "must be released once" in fails(
+    assert "must be released only once" in fails(
         capsys, "report", "study.json", "mail.txt", "--level", "2", "--yes", "-o", "b.json"
     )
     assert "must have an epsilon and a precision" in fails(capsys, "limit", "--epsilon", "2")
@@ -201,7 +201,7 @@ def test_a_report_that_was_declined_can_still_leave_beside_another(here, capsys,
     assert main(["report", "study.json", "gone.txt", "-o", "b.json", "--level", "2", "--yes"]) == 0
     again = ["report", "study.json", "mail.txt", "-o", "a.json", "--level", "1", "--yes"]
     capsys.readouterr()
-    assert "must be released once" in fails(capsys, *again)
+    assert "must be released only once" in fails(capsys, *again)
     assert main(["limit", "--epsilon", "50", "--precision", "10"]) == 0
     assert main([*again, "--anew"]) == 0
     assert "is given again" in capsys.readouterr().out

@@ -448,10 +448,10 @@ def test_vocabulary_rules(vocabulary, error, text):
 
 
 def test_vocabulary_belongs_to_mappings():
-    with pytest.raises(TypeError, match=r"^counts must be a mapping where a vocabulary is given, got list$"):
+    with pytest.raises(TypeError, match=r"^counts must be a mapping if a vocabulary is given, got list$"):
         privatize([[1]], LEVEL, vocabulary=["a"])
     with pytest.raises(
-        ValueError, match=r"^column_labels must be left out where a vocabulary names the columns"
+        ValueError, match=r"^column_labels must be left out if a vocabulary names the columns"
     ):
         privatize({"a": 1}, LEVEL, vocabulary=["a"], column_labels=["a"])
 
@@ -492,7 +492,7 @@ def test_level_rules(level, error, text):
 def test_label_rules(labels, error, text):
     with pytest.raises(error, match=f"^{text}$"):
         privatize(COUNTS, LEVEL, **labels)
-    with pytest.raises(ValueError, match=r"^column_labels must be left out where there are no columns"):
+    with pytest.raises(ValueError, match=r"^column_labels must be left out if there are no columns"):
         privatize([1, 2], LEVEL, column_labels=["a"])
 
 

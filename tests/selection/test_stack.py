@@ -116,7 +116,7 @@ def test_fits_that_see_other_cells_have_no_probabilities_together():
     fits = (cv.BlockModel(1, **QUICK), cv.PoissonFactorization("dk,vk->dv", ranks={"k": 1}, **QUICK))
     both = Stack(tuple(fitted(fit, data) for fit in fits), ("a", "b"), np.full(2, 0.5), np.zeros((1, 2)))
     for ask in (both._log_probabilities, both._count_probabilities):
-        with pytest.raises(ValueError, match="cells must choose cells that every fit sees"):
+        with pytest.raises(ValueError, match="cells must select cells that every fit covers"):
             ask(counts)
 
 
@@ -339,7 +339,7 @@ def test_families_that_list_other_axes_or_see_other_cells_are_refused_by_name():
     ):
         found.topics()
     pairs = fitted(cv.BlockModel(2, directed=False, **QUICK), data)
-    with pytest.raises(ValueError, match="cells must choose cells that every fit sees, got numbers"):
+    with pytest.raises(ValueError, match="cells must select cells that every fit covers, got numbers"):
         cv.stack([topics, pairs], data).log_predictive(data)
 
 

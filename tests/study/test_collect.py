@@ -204,7 +204,7 @@ def test_no_cell_of_the_table_moves_a_cursor(here):
 
 def test_nothing_accepted_is_no_release_but_a_table(here):
     with pytest.raises(
-        ValueError, match=r"must hold at least one that is accepted, got none; t\.csv says why"
+        ValueError, match=r"at least one report must be accepted, got none; t\.csv gives the reasons"
     ):
         collect(STUDY, [put(here, "a", b"")], "r.npz", "t.csv")
     assert not (here / "r.npz").exists()

@@ -39,7 +39,9 @@ def fit_dynamic(
     release: ReleaseFile,
     output: Output,
     *,
-    components: Annotated[str, typer.Option(help=f"Largest number of components K, or {AUTO}.")] = "10",
+    components: Annotated[
+        str, typer.Option(help=f"Upper bound on the number of components K, or {AUTO}.")
+    ] = "10",
     time: Annotated[
         str | None,
         typer.Option(
@@ -66,7 +68,7 @@ def fit_dynamic(
         str | None,
         typer.Option(
             rich_help_panel=MODEL,
-            help='Number of steps after which a season begins again, such as 12 for months, or "auto" to find it in '
+            help='Number of steps in a season, such as 12 for months, or "auto" to find it in '
             "dates [default: no season].",
         ),
     ] = None,
@@ -97,7 +99,7 @@ def fit_dynamic(
 
     Steps labelled by dates are put in order. Steps missing from a regular series are masked, and their labels printed.
     Prints each component's share of all expected counts, its largest entries and how much of it persists from one step
-    to the next, with 90% intervals, and whether the results are safe to report. `countveil forecast` extends it.
+    to the next, with 90% intervals, and whether the results are safe to report. `countveil forecast` forecasts from it.
     Only methods gibbs and augmented-gibbs can fit this model. Ctrl-C, `--checkpoint` and `--resume` work as in
     `countveil fit topics`.
 

@@ -236,7 +236,9 @@ def from_table(text: str) -> dict[str, list[str]]:
     for row in rows:
         topic, word = ((row[name] or "").strip() for name in COLUMNS)
         if not topic or not word:
-            raise ValueError(f"must have a topic and a word in every line, got line {rows.line_num} without")
+            raise ValueError(
+                f"must have a topic and a word in every line, got line {rows.line_num} without them"
+            )
         found.setdefault(topic, []).append(word)
     return found
 

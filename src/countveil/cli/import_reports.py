@@ -96,8 +96,8 @@ def import_table(
         typer.Option(
             metavar="COLUMN",
             rich_help_panel=TABLE,
-            help="With --long: the column that states why a cell has no number, with the words that --absent "
-            "and --missing give.",
+            help="With --long: the column that states why a cell has no number, in the words that --absent and "
+            "--missing name.",
         ),
     ] = None,
     background: Annotated[
@@ -145,7 +145,7 @@ def import_table(
     check_ending(output, ".npz")
     if mechanisms is not None and by_options.given:
         raise ValueError(
-            "--mechanisms must come without --mechanism and its parameters: they are in the file"
+            "--mechanisms must come without --mechanism and its parameters, which are in the file"
         )
     in_column = m.check_in_column(by_options.parameters, long)
     stated: Any = None

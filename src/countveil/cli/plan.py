@@ -32,7 +32,7 @@ def plan_study(
     *,
     topics: Annotated[int, typer.Option("--topics", "-k", min=1, help="Number of topics K.")] = 10,
     study: Annotated[
-        Path | None, typer.Option(help="A study file: gives the levels and the number of words.")
+        Path | None, typer.Option(help="A study file with the levels and the number of words.")
     ] = None,
     words: Annotated[
         int | None, typer.Option(min=2, help="Number of words, without a study or a pilot.")
@@ -166,7 +166,7 @@ def check_source(
     if pilot is None and truth == "pilot":
         raise ValueError("truth 'pilot' needs a pilot corpus, got none")
     if pilot is not None and (words is not None or total is not None):
-        raise ValueError("words and total must be left to the pilot, got one of them as well")
+        raise ValueError("words and total must be left out with a pilot, got one of them")
 
 
 def check_bursts(method: str, likelihood: str, dispersion: str | float | None, pilot: bool) -> None:

@@ -37,7 +37,7 @@ def plan_trend(
     ] = False,
     waves: Annotated[int | None, typer.Option(help="Number of waves [default: the study's].")] = None,
     counts: Annotated[int, typer.Option(help="Number of noisy counts per person that are summed.")] = 1,
-    study: Annotated[Path | None, typer.Option(help="A study file: gives the levels and waves.")] = None,
+    study: Annotated[Path | None, typer.Option(help="A study file with the levels and waves.")] = None,
     level: Annotated[
         list[str] | None,
         typer.Option(

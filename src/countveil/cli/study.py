@@ -53,7 +53,7 @@ def new_study(
         bool,
         typer.Option(
             "--signed",
-            help="Allow negative reports: levels of rho need it; at other levels the models do not.",
+            help="Allow negative reports. Levels of rho need them; other levels do not.",
         ),
     ] = False,
     address: Annotated[

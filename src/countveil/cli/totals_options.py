@@ -269,7 +269,7 @@ class StatedTotals(NamedTuple):
             )
         if self.in_table == "use" and not self.mechanisms and not shows_counts:
             raise ValueError(
-                f"--totals-in-table use must come{how}, such as 'random-rounding --base 3', where counts are rounded "
+                f"--totals-in-table use must come{how}, such as 'random-rounding --base 3', if counts are rounded "
                 f"or noisy, got totals: {said}"
             )
 

@@ -209,7 +209,7 @@ class Checked:
                 self._check_attributes(found, name)
                 self._check_dataset(found, name)
             else:
-                raise StructureError(f"must hold groups and arrays alone, got a type of its own at {name}")
+                raise StructureError(f"must hold only groups and arrays, got a named type at {name}")
 
     def _check_attributes(self, owner: h5py.h5g.GroupID | h5py.h5d.DatasetID, path: str) -> None:
         number = h5py.h5a.get_num_attrs(owner)

@@ -138,7 +138,7 @@ def called(path: Path, names: list[str], role: str) -> str | None:
         return None
     raise ValueError(
         f"{path} must have one column of {role}s, called {', '.join(NAMES[role])}, got columns {names[:20]}: name them "
-        "by --edge-columns SENDER,RECEIVER,WEIGHT, or by --edge-columns SENDER,RECEIVER where each row counts once"
+        "by --edge-columns SENDER,RECEIVER,WEIGHT, or by --edge-columns SENDER,RECEIVER if each row counts once"
     )
 
 
@@ -214,8 +214,8 @@ def refuse_both_ways(edges: Edges, weights: np.ndarray) -> None:
     turned = sorted(zip(edges.receivers, edges.senders, weights.tolist(), strict=True))
     if listed == turned and any(sender != receiver for sender, receiver, _ in listed):
         raise ValueError(
-            f"{edges.path} must list each undirected pair once, got all in both directions: leave out one row of each "
-            "pair"
+            f"{edges.path} must list each undirected pair once, got every pair in both directions: leave out one row "
+            "of each pair"
         )
 
 
@@ -233,7 +233,7 @@ def reports_of(edges: Edges, absent: Sequence[str]) -> np.ndarray:
         number = float(cell) if is_number(cell) else number_of(cell, form)
         if number is None and cell not in none:
             raise ValueError(
-                f"{edges.path} must hold numbers, or words that --absent names where a count has no report, got "
+                f"{edges.path} must hold numbers, or words given by --absent for counts without a report, got "
                 f"{cell[:40]!r} in row {row + 1}, column {edges.weight!r}"
             )
         found[row] = np.nan if number is None or cell in none else number

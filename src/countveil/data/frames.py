@@ -115,7 +115,7 @@ def check_shape(
     if shape is None:
         given = labels or [None] * n_axes
         if where.shape[1] == 0 and any(names is None for names in given):
-            raise ValueError("shape must be given where there are no cells to infer it from, got None")
+            raise ValueError("shape must be given if there are no cells to infer it from, got None")
         shape = [
             int(along.max(initial=-1)) + 1 if names is None else len(names)
             for along, names in zip(where, given, strict=True)

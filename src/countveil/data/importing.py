@@ -176,7 +176,7 @@ def import_long(
         if "each cell once" in str(error):
             raise ValueError(
                 f"axes must name each cell once, got several rows of one cell of {' x '.join(axes)}: name all axes of "
-                "the table, and leave out rows of totals and what is published in several ways"
+                "the table, and leave out totals and cells that are published more than once"
             ) from error
         raise
     if (size := prod(cells.shape)) > MOST_CELLS:
@@ -196,7 +196,7 @@ def import_long(
         if not everywhere:
             raise ValueError(
                 f"by must be an axis if cells have no row, got {by!r}, which gives no mechanism for {gone.sum():,} "
-                'cells: background="missing" (--background missing) if they were never reported'
+                'cells: state background="missing" (--background missing) if they were never reported'
             )
         for each, own in cells_of(stated_of(stated, cells.shape), cells.shape):
             chosen = gone if own is None else gone & own

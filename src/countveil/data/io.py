@@ -132,7 +132,7 @@ def read_counts(
         return table
     if table.row_labels is not None:
         raise ValueError(
-            f"n_rows (--n-rows) must be {table.values.shape[0]}, as {path} has labels for so many rows, got {n_rows}"
+            f"n_rows (--n-rows) must be {table.values.shape[0]}, as {path} has labels for that many rows, got {n_rows}"
         )
     return table._replace(values=lengthened(path, table.values, n_rows))
 
@@ -226,7 +226,7 @@ def _read_bag_of_words(path: Path) -> CountTable:
         if not isinstance(table.index, pd.RangeIndex):  # a fourth number in each line
             raise ValueError
     except UNREADABLE:
-        raise ValueError(f"{path} must hold {what}, got lines of another form") from None
+        raise ValueError(f"{path} must hold {what}, got lines of a different form") from None
     if len(table) != n_entries:
         raise ValueError(f"{path} must hold the {n_entries} entries that it announces, got {len(table)}")
     where = [table["row"].to_numpy() - 1, table["column"].to_numpy() - 1]
@@ -444,10 +444,10 @@ def load_lda_c(path: Path) -> sp.csr_array:
             pairs = [(int(word), int(count)) for word, count in (entry.split(":") for entry in entries)]
             stated = int(size)
         except ValueError:
-            raise ValueError(f"another form in line {row + 1} (not shown: it may be private)") from None
+            raise ValueError(f"a different form in line {row + 1} (not shown: it may be private)") from None
         if stated != len(pairs):
             raise ValueError(
-                f"another number of entries in line {row + 1} than it declares (not shown: both may be private)"
+                f"a different number of entries in line {row + 1} than it declares (not shown: both may be private)"
             )
         rows += [row] * len(pairs)
         columns += [word for word, _ in pairs]
@@ -469,7 +469,8 @@ def load_svmlight(path: Path) -> sp.csr_array:
         found = sp.csr_array(load_svmlight_file(str(path), zero_based=True)[0])
     except ValueError:  # which may quote the line
         raise ValueError(
-            "lines of another form, or words whose numbers do not rise within a line (not shown: they may be private)"
+            "lines of a different form, or words whose numbers do not rise within a line (not shown: they "
+            "may be private)"
         ) from None
     check_length(path, max(found.shape))
     return found
@@ -618,7 +619,7 @@ def check_matrix_market(path: str | os.PathLike[str]) -> None:
         if banner is None:
             raise ValueError(
                 "must begin with %%MatrixMarket matrix coordinate, or array as the last word, "
-                "got another first line"
+                "got a different first line"
             )
         line = b"%"
         while line.startswith(b"%") or (line and not line.strip()):

@@ -194,8 +194,8 @@ def check_in_common(releases: Sequence[Release], rows: tuple[str, ...] | None) -
     """Refuse releases of which no two have a row in common; raises ValueError."""
     if rows is not None and len(rows) == sum(each.shape[0] for each in releases):
         raise ValueError(
-            f"releases must have rows in common to be of the same counts, got {len(rows)} labels, each in one of them: "
-            "participants have other tokens in every study"
+            f"releases must have rows in common to be of the same counts, got {len(rows)} labels, each in only "
+            "one of them: participants get a new token in every study"
         )
 
 

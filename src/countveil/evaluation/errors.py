@@ -206,5 +206,5 @@ def covered(pit: np.ndarray, interval: float) -> float:
     if not isinstance(interval, int | float | np.number) or not 0.0 < interval < 1.0:
         raise ValueError(f"interval must be between 0 and 1, got {interval!r:.60}")
     if not pit.size:
-        raise ValueError("cells must choose at least one, got none")
+        raise ValueError("cells must select at least one cell, got none")
     return float((np.abs(pit - 0.5) <= 0.5 * interval).mean())

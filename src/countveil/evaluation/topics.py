@@ -85,7 +85,7 @@ def umass_by_topic(top_words: Any, counts: Any) -> np.ndarray:
     if (single == 0.0).any():
         first = words[:, np.triu_indices(words.shape[1], k=1)[0]]
         raise ValueError(
-            f"top_words must occur in counts, got column {first[single == 0.0][0]}, which does not"
+            f"top_words must occur in counts, got column {first[single == 0.0][0]}, which does not occur"
         )
     return np.log((both + 1.0) / single).mean(axis=1)
 

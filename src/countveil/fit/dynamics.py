@@ -174,7 +174,7 @@ class DynamicModel(FactorizationEstimator):
         for other, names in enumerate(data.labels):
             if other != axis and names is not None and has_dates(names):
                 raise ValueError(
-                    f"time must be stated where only the labels of axis {other} are dates ({names[0]}, ...), got None: "
+                    f"time must be stated if only the labels of axis {other} are dates ({names[0]}, ...), got None: "
                     f"time={other} (--time {other}), or time={axis} (--time {axis}) if axis {axis} is time"
                 )
         return found

@@ -28,8 +28,8 @@ class Tables(Mapping[str, pd.DataFrame]):
     """Every table that a fit has, by name, made when it is asked for; ``to_csv`` writes them all.
 
     ``topics`` (for other models ``communities``, ``components``: their numbers, names, support and prevalence),
-    ``topics_by_word`` and so on (all entries of each along an axis), ``dispersions`` (of bursty counts), ``totals``,
-    ``effects`` and ``contrasts`` (of covariates), ``prevalence_over`` (of dates), ``documents`` and
+    ``topics_by_word`` and so on (all entries of each along an axis), ``dispersions`` (of overdispersed counts),
+    ``totals``, ``effects`` and ``contrasts`` (of covariates), ``prevalence_over`` (of dates), ``documents`` and
     ``topic_correlations`` (of topics), ``upper_topics`` (of several layers), ``diagnostics``, ``chains``, ``starts``
     and ``moves`` (see ``diagnostics``; those that there are), and ``fit`` (what made it, and its verdict). Intervals
     are of 90%, where they are calibrated.

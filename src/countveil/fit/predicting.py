@@ -242,7 +242,7 @@ def report_probabilities(
         before, same = chances_of(asked, laws_of_cells(fit, None, wanted))
         return in_data_order(fit, before, wanted), in_data_order(fit, same, wanted)
     if report != 0:
-        raise ValueError(f"report must be 0 where counts have one report, got {report!r:.40}")
+        raise ValueError(f"report must be 0 if each count has one report, got {report!r:.40}")
     below, at = np.zeros(fit._reader.matrix_shape), np.zeros(fit._reader.matrix_shape)
     seen = np.zeros(fit._reader.matrix_shape, dtype=bool)
     for found in cells_of(fit, data, chosen):

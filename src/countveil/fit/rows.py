@@ -214,7 +214,7 @@ def restore_dates(model: Any, tree: xr.DataTree, found: Factorization) -> Factor
     if row is None or not dated:
         return found
     if not model._takes_dates:
-        raise ValueError(f"must hold no dates of rows, being a fit of {type(model).__name__}")
+        raise ValueError(f"must not have dates of rows in a fit of {type(model).__name__}")
     names, step = tree["posterior"][STEPS].to_numpy(), tree[DATES]["step"].to_numpy()
     n_rows, n_steps = found.rows.shape[0], prior.n_steps
     if not (isinstance(n_steps, int) and 2 <= n_steps <= MOST_STEPS and names.shape == (n_steps,)):

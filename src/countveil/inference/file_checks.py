@@ -63,7 +63,7 @@ def check_tree(tree: xr.DataTree, model: Factorization, layout: Layout) -> None:
     samples = METHODS[tree.attrs["method"]].samples
     if samples == ("optimisation" in tree.children):
         raise ValueError(
-            f"must {'not ' if samples else ''}hold the group optimisation, being a fit by {tree.attrs['method']}"
+            f"must {'not ' if samples else ''}hold the group optimisation in a fit by {tree.attrs['method']}"
         )
     check_kept(tree)
     draws, sizes = tree["posterior"], model.rows.sizes | model.columns.sizes

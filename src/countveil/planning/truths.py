@@ -77,7 +77,7 @@ class FromPrior:
             )
         self._likelihood: Likelihood = POISSON if dispersion is None else NegativeBinomial(dispersion)
         self.n_topics, self.n_words, self.total = n_topics, n_words, float(total)
-        bursty = "" if dispersion is None else f", in bursts with p = {dispersion:g}"
+        bursty = "" if dispersion is None else f", overdispersed with p = {dispersion:g}"
         self.about = (
             f"true counts drawn from the model's prior: {n_topics} topics over {n_words} words, rows of "
             f"{total:g} on average{bursty}"

@@ -161,7 +161,7 @@ def listed_axis(fit: Any, mode: str | None) -> str:
     known = fit._reader.member_axes
     if not known:
         raise ValueError(
-            f"fit must have components whose members can be listed, got a {type(fit).__name__} without"
+            f"fit must have components whose members can be listed, got a {type(fit).__name__}, which has none"
         )
     if mode is None:
         return str(fit._reader.kinds[0].axes[-1])

@@ -95,7 +95,7 @@ def laws_of_cells(
     axes = fit._reader.axes
     observed = fit._reader.own_data("reports", reports)
     if not cells:
-        raise ValueError("cells must name at least one, got none")
+        raise ValueError("cells must name at least one cell, got none")
     places = np.array([place_of(cell, list(axes), list(axes.values())) for cell in cells])
     rows, columns = fit._reader.matrix_places(places)
     values, level = fit._reader.data_matrix(observed).cells(rows, columns)

@@ -380,7 +380,7 @@ def _ledger(options: argparse.Namespace) -> int:
 def _limit(options: argparse.Namespace) -> int:
     with _opened(options) as ledger:
         if (options.epsilon is None) != (options.precision is None):
-            raise ValueError("a limit must have an epsilon and a precision N, got one of them")
+            raise ValueError("a limit must have an epsilon and a precision N, got only one of them")
         if options.epsilon is not None and options.rho is not None:
             raise ValueError("a limit must be stated in epsilon at an N or in rho, got both")
         if options.rho is not None:

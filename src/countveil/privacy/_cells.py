@@ -112,7 +112,9 @@ def checked_mask(mask: Any, reports: Any, shape: tuple[int, ...], source: str | 
     if mask is None:
         return None
     if source is None or hasattr(reports, "indptr"):
-        raise ReleaseError("mask must be of imported reports that are not sparse, got one of others")
+        raise ReleaseError(
+            "mask must be of imported reports that are not sparse, got a mask of other reports"
+        )
     numpy = _npy.optional("numpy")
     if numpy is None:
         return _checked_lists(mask, reports, shape)

@@ -44,7 +44,7 @@ def read(
     sparse = _is_sparse(counts)
     if vocabulary is not None or (isinstance(counts, Mapping) and not sparse):
         if column_labels is not None:
-            raise ValueError("column_labels must be left out where a vocabulary names the columns, got both")
+            raise ValueError("column_labels must be left out if a vocabulary names the columns, got both")
         values, column_labels = _from_mapping(counts, vocabulary)
     elif sparse:
         values = _from_sparse(counts)
@@ -65,7 +65,7 @@ def read(
     if len(shape) > 1:
         labels.append(_labels("column_labels", column_labels, shape[1]))
     elif column_labels is not None:
-        raise ValueError(f"column_labels must be left out where there are no columns, got {len(shape)} axis")
+        raise ValueError(f"column_labels must be left out if there are no columns, got {len(shape)} axis")
     labels += [None] * (len(shape) - len(labels))
     return Counts(values, shape, tuple(labels), _is_sparse(values))
 
@@ -155,7 +155,7 @@ def _whole(value: Any, index: tuple[int, ...]) -> int:
 def _from_mapping(counts: Any, vocabulary: Sequence[str] | None) -> tuple[Any, tuple[str, ...]]:
     """One record, word -> count, as a matrix with one row and a column for each word of the vocabulary."""
     if not isinstance(counts, Mapping):
-        raise TypeError(f"counts must be a mapping where a vocabulary is given, got {type(counts).__name__}")
+        raise TypeError(f"counts must be a mapping if a vocabulary is given, got {type(counts).__name__}")
     if vocabulary is None:
         raise ValueError(
             "vocabulary must be given for a mapping (words in the order of the columns), got None"
@@ -213,7 +213,7 @@ def _walk(node: Any, index: tuple[int, ...], shape: tuple[int, ...]) -> Any:
             raise ValueError(f"counts must be rectangular, got a deeper list at index {index}")
         return _whole(node, index)
     if not isinstance(node, list | tuple) or len(node) != shape[len(index)]:
-        raise ValueError(f"counts must be rectangular, got a row of another length at index {index}")
+        raise ValueError(f"counts must be rectangular, got a row of a different length at index {index}")
     return [_walk(child, (*index, i), shape) for i, child in enumerate(node)]
 
 

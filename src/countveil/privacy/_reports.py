@@ -51,7 +51,7 @@ def _frozen_real(reports: Any, truncated: bool, numpy: Any) -> tuple[Any, tuple[
     if reports.ndim < 1 or reports.size == 0:
         raise ReleaseError(f"reports must have at least one row and column, got shape {reports.shape}")
     if numpy.isinf(reports).any():
-        raise ReleaseError("reports must be finite, or NaN where a count has none, got infinity")
+        raise ReleaseError("reports must be finite, or NaN for a count without a report, got infinity")
     frozen = reports.astype(numpy.float64, order="C") + 0.0  # no negative zero
     _check_sign(frozen.min(where=frozen < 0, initial=0), truncated)
     frozen.flags.writeable = False

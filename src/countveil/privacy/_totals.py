@@ -72,7 +72,7 @@ def _checked_family(family: ReleasedTotals, shape: tuple[int, ...]) -> ReleasedT
     values = tuple(values)
     size = len(values) if over is None else prod(shape_of(over, shape))
     if len(values) != size:
-        raise ReleaseError(f"totals must be {size}, one for each cell that is left, got {len(values)}")
+        raise ReleaseError(f"totals must be {size}, one for each cell that remains, got {len(values)}")
     if mechanism is None:
         _check_exact(values)
     elif isinstance(mechanism, Mechanism):
@@ -92,7 +92,7 @@ def _check_exact(values: tuple[Any, ...]) -> None:
     if wrong:
         raise ReleaseError(f"totals must be whole numbers from 0 to 2^53 - 1, or None, got {wrong}")
     if all(value is None for value in values):
-        raise ReleaseError("totals must be known, at least one of them, got none")
+        raise ReleaseError("at least one total must be known, got none")
 
 
 def _checked_reports(values: tuple[Any, ...], mechanism: Mechanism) -> tuple[int | float | None, ...]:
@@ -103,7 +103,7 @@ def _checked_reports(values: tuple[Any, ...], mechanism: Mechanism) -> tuple[int
     if not real and (wrong := first_wrong(values, lambda v: v is None or v == int(v))):
         raise ReleaseError(f"reports of totals must be whole numbers with {mechanism.name}, got {wrong}")
     if all(v is None for v in values) and not getattr(mechanism, "absent", False):
-        raise ReleaseError("totals must be known, at least one of them, got none")
+        raise ReleaseError("at least one total must be known, got none")
     return tuple(None if v is None else float(v) if real else int(v) for v in values)
 
 
@@ -141,7 +141,7 @@ def _checked_groups(groups: Any, n_cells: int, size: int) -> Any:
         got = low if low < UNKNOWN else high
         raise ReleaseError(f"groups of totals must be from -1 to {size - 1}, got {got}")
     if high < 0:
-        raise ReleaseError("groups of totals must have a cell, got none in any")
+        raise ReleaseError("groups of totals must contain at least one cell, got none")
     if numpy is not None:
         listed = _npy.narrowed(listed).copy()
         listed.flags.writeable = False
@@ -165,7 +165,7 @@ def described(totals: Sequence[ReleasedTotals]) -> list[dict[str, Any]]:
 def check_described(families: list[Any], shape: tuple[int, ...]) -> None:
     """Refuses what no file says of its totals, as far as no array is needed; raises ReleaseError."""
     if not families:
-        raise ReleaseError("must state a family of totals or more, got none")
+        raise ReleaseError("must state at least one family of totals, got none")
     for number, each in enumerate(families):
         got = difference(each, _KEYS) if isinstance(each, dict) else shown(each)
         if got:

@@ -37,7 +37,7 @@ def checked(
         raise ReleaseError(f"{rule}, got {wrong}")
     if row_labels is None:
         raise ReleaseError(
-            "waves must come with row labels, which say whose reports they are, got no row labels"
+            "waves must come with row labels, which identify whose reports they are, got no row labels"
         )
     if directed is not None:
         raise ReleaseError(f"waves must be None for a network, got waves with directed={directed}")

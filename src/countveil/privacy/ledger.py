@@ -310,7 +310,7 @@ class Ledger:
         gone = self._entries("record = ? AND gone IS NOT NULL", record)
         if not anew and any(entry.study == study for entry in gone):
             raise LimitError(
-                "this record must be released once under this study (in waves, once in each), got a request for "
+                "this record must be released only once under this study (in waves, once in each), got a request for "
                 "another release: ask for the released report at its own level, or for fresh noise (--anew), which "
                 "adds to what is known about the record"
             )
@@ -376,7 +376,7 @@ def _against(limit: Level, levels: list[Level]) -> Fraction:
     spent = total(levels)
     if isinstance(spent, ConcentratedLevel) or not isinstance(limit, PrivacyLevel):
         raise LimitError(
-            f"your limit must be of rho where a report at a rho is released, got {limit.in_numbers()}: discrete "
+            f"your limit must be in rho if a report at a rho is released, got {limit.in_numbers()}: discrete "
             "Gaussian noise keeps no epsilon; set one with the command limit --rho, in which a report at epsilon and N "
             "counts as (epsilon/N)^2/2"
         )

@@ -168,7 +168,7 @@ class Stack:
         """Refuse values of other cells for some fit; raises ValueError."""
         sizes = {name: values.size for name, values in zip(self.names, each, strict=True)}
         if len(set(sizes.values())) > 1:
-            raise ValueError(f"cells must choose cells that every fit sees, got numbers of cells {sizes}")
+            raise ValueError(f"cells must select cells that every fit covers, got numbers of cells {sizes}")
 
     def supported(
         self, axis: str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False

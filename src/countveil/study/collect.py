@@ -107,7 +107,7 @@ def collect(
         if rows.tokens:
             rows.write(output)
     if not rows.tokens:
-        raise ValueError(f"reports must hold at least one that is accepted, got none; {table} says why")
+        raise ValueError(f"at least one report must be accepted, got none; {table} gives the reasons")
     return Collected(len(rows.tokens), fields.total(), fields)
 
 

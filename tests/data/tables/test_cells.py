@@ -265,7 +265,7 @@ def test_a_table_without_a_stated_mechanism():
 
     assert mechanism_of_intervals(cells("1", "1-9")) == Interval(1, 9)
     assert mechanism_of_intervals(cells("1", "2")) is None
-    with pytest.raises(ValueError, match=r"--mechanism must say .*got 1 cells \(1 'X'\)"):
+    with pytest.raises(ValueError, match=r"--mechanism must state .*got 1 cells \(1 'X'\)"):
         mechanism_of_intervals(cells("1-9", "X"))
 
 

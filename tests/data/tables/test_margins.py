@@ -230,7 +230,7 @@ def test_totals_of_a_long_table_are_matched_by_labels_and_may_be_missing():
 @pytest.mark.parametrize(
     ("frame", "rule"),
     [
-        (long([("q", 5)]), "must name the table's 'x', got 'q'"),
+        (long([("q", 5)]), "must use labels of the table's 'x', got 'q'"),
         (long([("x", 5), ("x", 6)]), "one row each, got several of x"),
         (long([("x", "y", 5)], ("x", "else", "n")), "got 'else': leave out"),
         (long([("x", 5)], ("x", "m")), "got 'm'"),
@@ -341,7 +341,7 @@ def test_a_column_of_the_table_that_goes_by_an_axis_is_a_grouping():
 @pytest.mark.parametrize(
     ("totals", "rule"),
     [
-        (frame(state=["west"], n=[1.0]), "must name the table's 'state', got 'west'"),
+        (frame(state=["west"], n=[1.0]), "must use labels of the table's 'state', got 'west'"),
         (frame(state=["north"] * 2, n=[1.0, 2.0]), "one row each, got several of north"),
         (frame(state=["north"], else_=["q"], n=[1.0]), "got 'else_'"),
         (frame(state=["north"], m=[1.0]), "got 'm'"),
@@ -355,7 +355,7 @@ def test_totals_of_no_group_or_of_one_twice_are_refused_by_name(totals, rule):
 @pytest.mark.parametrize(
     ("groups", "rule"),
     [
-        (frame(r=["q"], state=["s"]), "must name the table's 'r', got 'q'"),
+        (frame(r=["q"], state=["s"]), "must use labels of the table's 'r', got 'q'"),
         (frame(r=["a", "a"], state=["s", "t"]), "one row each, got several of a"),
         (frame(r=["a"]), "groups must have columns among"),
         (frame(state=["a"]), "groups must have columns among"),

@@ -133,7 +133,7 @@ def test_what_is_stated_is_not_looked_for(tmp_path):
         ("a,b,c\nr1,1,2\nmade up\nr2,3,4\n", "got 1 in row 3: delete 'made up' if it is a title or a note"),
         ("a,b\n", "a header row and at least one row of reports"),
         ("", "must hold a table"),
-        ("\x00\x01\x02\x03", "no text"),
+        ("\x00\x01\x02\x03", "not text"),
     ],
 )
 def test_files_that_may_be_read_in_two_ways_are_refused(tmp_path, text, rule):

@@ -58,11 +58,11 @@ STUDIES = [
 ]
 LIMITS = [*LEVELS, PrivacyLevel(8, 10), *OF_RHO, PrivacyLevel.zcdp(2)]
 REFUSALS = {
-    "released_once": "this record must be released once",
+    "released_once": "this record must be released only once",
     "no_limit": "a limit must be set",
     "past_limit": "releases of one record must not exceed your limit, epsilon",
     "past_limit_rho": "releases of one record must not exceed your limit, rho",
-    "limit_not_rho": "your limit must be of rho",
+    "limit_not_rho": "your limit must be in rho",
 }
 DOM = (Path(__file__).parent / "dom.js").read_text()
 USED = """

@@ -392,7 +392,7 @@ def mechanism_of_intervals(cells: Cells) -> Mechanism | None:
     hidden = cells.tally()[HIDDEN]
     if hidden:
         raise ValueError(
-            f"--mechanism must say what was done to hidden counts, got {hidden.total():,} cells{bracketed(hidden)}"
+            f"--mechanism must state what was done to hidden counts, got {hidden.total():,} cells{bracketed(hidden)}"
         )
     ends = cells.intervals.reshape(-1, 2)
     low, high = ends[~np.isnan(ends[:, 0])][0]

@@ -204,7 +204,8 @@ def keys_of(frame: pd.DataFrame, known: Sequence[str], value: str) -> list[str]:
     odd = [str(name) for name in frame.columns if name not in (*known, value)]
     if odd:
         raise ValueError(
-            f"columns of totals must be among {list(known)}, and {value!r}, got {odd[0]!r}: leave out what is no axis"
+            f"columns of totals must be among {list(known)}, and {value!r}, got {odd[0]!r}: leave out columns "
+            "that are not axes"
         )
     if list(frame.columns).count(value) != 1 or len(set(frame.columns)) < len(frame.columns):
         raise ValueError(
@@ -219,7 +220,9 @@ def places_of(given: pd.Series, own: Sequence[str], axis: str) -> NDArray[np.int
     names = [str(label) for label in given]
     unknown = next((label for label in names if label not in known), None)
     if unknown is not None:
-        raise ValueError(f"totals must name the table's {axis!r}, got {unknown!r}, which it does not have")
+        raise ValueError(
+            f"totals must use labels of the table's {axis!r}, got {unknown!r}, which the table does not have"
+        )
     shared = next((label for label in names if times[label] > 1), None)
     if shared is not None:
         raise ValueError(
@@ -376,7 +379,7 @@ def grouping_of_column(
         if (found[own] == place).all():
             return Grouping((axis,), found, names)
     raise ValueError(
-        f"{column!r} must have one value for every label of an axis, to have totals, got several: say in a file of "
+        f"{column!r} must have one value for every label of an axis, to have totals, got several: state in a file of "
         "--totals-of which cells are in which group"
     )
 

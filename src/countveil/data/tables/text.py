@@ -192,7 +192,7 @@ def decoded(path: Path, stated: str | None) -> tuple[str, str]:
                     "--encoding, such as utf-8, cp1252 or utf-16"
                 ) from None
     if b"\0" in content:
-        raise ValueError(f"{path} must hold a table as text, got bytes that are no text")
+        raise ValueError(f"{path} must hold a table as text, got bytes that are not text")
     from charset_normalizer import from_bytes
 
     sample = content[:SAMPLE]

@@ -350,5 +350,5 @@ def refuse_totals(
     if lines:
         raise ValueError(
             f"{path} must hold no totals, got {', '.join(lines[:6])}: one event would change several counts, and the "
-            "promise would not hold. Leave them out; what is no total needs another name"
+            "promise would not hold. Leave them out; rename anything that is not a total"
         )

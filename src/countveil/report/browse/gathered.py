@@ -87,7 +87,7 @@ def check_comparable(first: list[Kind], second: list[Kind]) -> None:
     if ours != theirs or not ours:
         one, other = (", ".join(name for name, _ in each) or "none" for each in (ours, theirs))
         raise ValueError(
-            f"other must be a fit with components of the same kinds along the same axes, got {other} beside {one}"
+            f"other must be a fit with components of the same kinds along the same axes, got {other} and {one}"
         )
     for mine, its in zip(first, second, strict=True):
         for one_axis, other_axis in zip(mine.along, its.along, strict=True):

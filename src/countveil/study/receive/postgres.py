@@ -119,8 +119,8 @@ def _read(url: str) -> dict[str, Any]:
         raise RefusedError(
             "db",
             "the URL",
-            "must be one that PostgreSQL reads, such as postgresql://user@host/database, got one that it does not "
-            "(not shown: it may hold a password)",
+            "must be one that PostgreSQL reads, such as postgresql://user@host/database, got one that it "
+            "cannot read (not shown: it may contain a password)",
         ) from None
 
 
@@ -149,7 +149,9 @@ def _prepare(connection: psycopg.Connection, study: Study, name: str) -> None:
     connection.execute(_BEGUN)
     if _one(connection, "SHOW fsync") != "on":
         raise RefusedError(
-            name, "fsync", "must be on at the server, or a crash loses what was answered, got off"
+            name,
+            "fsync",
+            "must be on at the server, or a crash loses reports that were acknowledged, got off",
         )
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
     if not any(
