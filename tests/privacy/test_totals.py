@@ -216,7 +216,7 @@ def test_a_release_says_what_each_family_is_of():
         ((None, (1, 2), None, [0, 1]), "6 whole numbers, one for each cell, got 2"),
         ((None, (1, 2), None, [0, 1, 2, 0, 0, 0]), "from -1 to 1, got 2"),
         ((None, (1, 2), None, [-2, 1, 1, 0, 0, 0]), "from -1 to 1, got -2"),
-        ((None, (1, 2), None, [-1] * 6), "must have a cell"),
+        ((None, (1, 2), None, [-1] * 6), "must contain at least one cell"),
         ((None, (1, 2), None, [0.0, 1, 0, 1, 0, 1]), "6 whole numbers, .* got float64"),
         ((None, (1, 2), None, [0, 1, 0, 1, 0, 1], ("a",)), "must be 2 strings, got 1"),
         ((None, (1, 2), None, [0, 1, 0, 1, 0, 1], ("a", 7)), "must be 2 strings, got 7 in entry 1"),

@@ -268,7 +268,7 @@ def test_fits_that_have_nothing_in_common_are_refused():
     mean = np.full((2, 2), 0.5)
     with pytest.raises(ValueError, match="some of the same labels along word, got none"):
         check_comparable([kind(mean, "ab")], [kind(mean, "cd")])
-    with pytest.raises(ValueError, match=r"components of the same kinds .*, got story beside topic"):
+    with pytest.raises(ValueError, match=r"components of the same kinds .*, got story and topic"):
         check_comparable([kind(mean, "ab")], [kind(mean, "ab", TOPICS._replace(one="story"))])
-    with pytest.raises(ValueError, match="got none beside none"):
+    with pytest.raises(ValueError, match="got none and none"):
         check_comparable([], [])
