@@ -115,12 +115,16 @@ REFUSED = {
     "no multiple": (
         [3, 4],
         m.RandomRounding(3),
-        r"reports must be multiples of 3, under RandomRounding\(3\), got 4.0 at",
+        r"reports must be multiples of 3, under random rounding \(base 3\), got 4.0 at",
     ),
-    "negative": (-3, m.Rounding(3), r"reports must be non-negative, under Rounding\(3\), got -3.0"),
+    "negative": (
+        -3,
+        m.Rounding(3),
+        r"reports must be non-negative, under rounding to multiples of 3, got -3.0",
+    ),
     "hidden": (7, SUPPRESSED, r"reports must be 0, at least 10, or absent, under .*, got 7.0"),
     "zero hidden": (0, m.Suppression(5, False), r"reports must be at least 5, or absent, under .*, got 0.0"),
-    "above": (91, m.TopCoding(90), r"reports must be at most 90, under TopCoding\(90\), got 91.0"),
+    "above": (91, m.TopCoding(90), r"reports must be at most 90, under top-coding at 90, got 91.0"),
     "below the cut": (
         90,
         m.Thresholded(m.Gaussian(10), 90),
@@ -129,9 +133,9 @@ REFUSED = {
     "column": (
         2,
         m.Table(np.eye(2)),
-        r"reports must be columns of the table, 0 to 1, under Table.*, got 2.0",
+        r"reports must be columns of the table, 0 to 1, under a table.*, got 2.0",
     ),
-    "no count": (1, m.Table([[1, 0]]), r"reports must be possible for some count, under Table.*, got 1.0"),
+    "no count": (1, m.Table([[1, 0]]), r"reports must be possible for some count, under a table.*, got 1.0"),
     "missing": (
         [1, np.nan],
         m.Laplace(1),

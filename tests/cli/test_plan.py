@@ -122,13 +122,13 @@ def test_a_study_of_rho_and_mechanisms_are_planned(tmp_path, monkeypatch):
     assert set(pd.read_csv("out/plan.csv")["level"]) == {"no noise", "rho:0.125"}
     hidden = ("--mechanism", "suppression", "--below", "10")
     said = run(*asked, *hidden, "--level", "rho:2", "--level", "1:1").stdout
-    assert "Suppression(10, shows_zero=True), 6 rows: " in said
+    assert "suppression of 1 to 9, 6 rows: " in said
     table = pd.read_csv("out/plan.csv")
     assert table["level"].unique().tolist() == [
         "no noise",
         "rho:2",
         "1:1",
-        "Suppression(10, shows_zero=True)",
+        "suppression of 1 to 9",
     ]
     assert set(pd.read_csv("out/fits.csv")["method"]) >= {"countveil", "naive", "least squares"}
     assert "Suppression" in run(*asked, *hidden).stdout

@@ -65,18 +65,18 @@ def test_three_families_of_a_wide_table_are_kept_fitted_shown_and_reported(here)
              "--totals", "by_county.csv", "--totals-of", "rows",
              "--totals-mechanism", "suppression --below=10")  # fmt: skip
     said = run(*WIDE, *given).stdout
-    assert "2 exact totals, sums over groups of cells; 3 totals reported by RandomRounding(5)" in said
+    assert "2 exact totals, sums over groups of cells; 3 totals with random rounding (base 5)" in said
     state, age, county = families()
     assert state == (None, None, (BY_STATE[1], BY_STATE[0]), ("south", "north"))
     assert age == ((0,), m.RandomRounding(5), rounded_ages(), None)
     assert county[:2] == (None, m.Suppression(10))  # county 0 has no row: not known
     assert county[2] == tuple(None if 0 < n < 10 else int(n) for n in COUNTS.sum(1)[1:])
     said = run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT).stdout
-    used = "Totals used: 2 exact totals, sums over groups of cells; 3 totals reported by RandomRounding(5)"
+    used = "Totals used: 2 exact totals, sums over groups of cells; 3 totals with random rounding (base 5)"
     assert used in said
     assert used in run("show", "f.nc").stdout
     run("report", "f.nc", "-o", "f.html", "--release", "r.npz")
-    assert "3 totals reported by RandomRounding(5), sums over axis 0" in (here / "f.html").read_text()
+    assert "3 totals with random rounding (base 5), sums over axis 0" in (here / "f.html").read_text()
 
 
 def test_totals_of_a_long_table_go_by_its_columns_or_by_files_of_groups(here):

@@ -159,7 +159,7 @@ def test_a_fit_without_settled_chains_is_no_test(draws):
     assert found.state == MechanismState.UNCHECKED
     assert str(found) == (
         "The stated mechanism cannot be checked. "
-        "Whether Gaussian(3) is right shows only in a fit by method gibbs whose chains have settled."
+        "Whether Gaussian noise (sigma 3) is right shows only in a fit by method gibbs whose chains have settled."
     )
 
 

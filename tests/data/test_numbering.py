@@ -38,7 +38,9 @@ def test_cells_of_a_mechanism_are_numbered_in_row_major_order():
 
 def test_errors_name_the_place_among_all_cells():
     values, mechanisms = np.array([[3.0, 3.0], [6.0, 7.0]]), np.array([[m.TopCoding(9)], [m.Rounding(3)]])
-    with pytest.raises(ValueError, match=r"multiples of 3, under Rounding\(3\), got 7.0 at index \(1, 1\)"):
+    with pytest.raises(
+        ValueError, match=r"multiples of 3, under rounding to multiples of 3, got 7.0 at index \(1, 1\)"
+    ):
         number(values, mechanisms, None, 0.0, {})
 
 

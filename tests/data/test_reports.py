@@ -51,7 +51,7 @@ def test_zeros_are_not_stored_and_suppressed_counts_are_ranges():
         least_and_most(data), [[[1, 9], [0, 0], [14, 14]], [[0, 0], [25, 25], [1, 9]]]
     )
     assert data.reports.size == 4
-    assert repr(data) == "Reports(2 x 3, Suppression(10, shows_zero=True))"
+    assert repr(data) == "Reports(2 x 3, suppression of 1 to 9)"
 
 
 @pytest.mark.parametrize(
@@ -421,7 +421,7 @@ UNSTATED = np.array([[NAN, 12, 0], [6, NAN, 31.0], *[[7, 8, 9.0]] * 6])
 def test_a_bound_that_is_not_stated_is_the_least_positive_count_that_is_shown():
     found = cv.Reports(UNSTATED, m.Suppression(None))
     assert_same(found, cv.Reports(UNSTATED, m.Suppression(6)))
-    assert "Suppression(6, shows_zero=True)" in repr(found)
+    assert "suppression of 1 to 5" in repr(found)
     release = cv.import_reports(UNSTATED[1:], m.Suppression(None, shows_zero=False), "a table")
     assert release.mechanism == m.Suppression(6, shows_zero=False)
     objects = UNSTATED.astype(object)

@@ -149,13 +149,11 @@ def test_noisy_totals_are_read_by_family_and_belong_to_their_cells():
         ],
     )
     facts = data.totals.facts
-    said = (
-        "2 totals reported by DiscreteGaussian(2), sums over axis 1 and 2; 8 exact totals, sums over axis 0; "
-    )
+    said = "2 totals with discrete Gaussian noise (sigma 2), sums over axis 1 and 2; 8 exact totals, sums over axis 0; "
     assert facts.pop("totals_used").startswith(said)
     assert facts == {"exact_totals": 9, "noisy_totals": 2}
     assert repr(data).endswith(
-        "11 totals, noisy ones by DiscreteGaussian(2), Suppression(20, shows_zero=True))"
+        "11 totals, noisy ones with discrete Gaussian noise (sigma 2), suppression of 1 to 19)"
     )
     turned = data.matricized((0, 2), (1,)).totals
     rows, state, by_cell = turned.groups

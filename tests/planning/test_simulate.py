@@ -198,12 +198,12 @@ def test_names():
     assert [said(each) for each in (PrivacyLevel(1, 2), PrivacyLevel.zcdp("0.125"), m.Rounding(5))] == [
         "2:1",
         "rho:0.125",
-        "Rounding(5)",
+        "rounding to multiples of 5",
     ]
-    assert [heading(each) for each in ("2:1", "rho:0.125", "Rounding(5)")] == [
+    assert [heading(each) for each in ("2:1", "rho:0.125", "rounding to multiples of 5")] == [
         "N:epsilon = 2:1",
         "rho:0.125",
-        "Rounding(5)",
+        "rounding to multiples of 5",
     ]
     assert numbers(PrivacyLevel(1, 2)) == {"precision": "2", "epsilon": "1"}
     assert numbers(m.Rounding(5)) == numbers(PrivacyLevel.zcdp(1)) == numbers(None)

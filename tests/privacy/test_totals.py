@@ -193,12 +193,9 @@ def test_a_file_may_hold_families_and_masked_cells(tmp_path):
 def test_a_release_says_what_each_family_is_of():
     said = of_families().describe()
     assert (
-        "1 exact total, sum over axis 1 (1 more are not known); 2 totals reported by DiscreteGaussian" in said
+        "1 exact total, sum over axis 1 (1 more are not known); 2 totals with discrete Gaussian noise" in said
     )
-    assert (
-        "1 total reported by Suppression(10, shows_zero=True), sum over groups of cells (1 more are hidden)"
-        in said
-    )
+    assert "1 total with suppression of 1 to 9, sum over groups of cells (1 more are hidden)" in said
     assert "does not protect exact totals" in said
     assert "exact" not in of_families(FAMILIES[1:2]).describe()
 

@@ -95,7 +95,8 @@ def test_a_release_that_keeps_no_level_is_not_said_to_have_stated_one():
     rounded = cv.round_randomly(COUNTS, 3)
     found = items(cv.TopicModel(2, **QUICK).fit(rounded), rounded)
     assert (
-        found["Level as it was stated"].said == "There is none: RandomRounding(3) states no level of privacy."
+        found["Level as it was stated"].said
+        == "There is none: random rounding (base 3) states no level of privacy."
     )
     assert "not differential privacy" in found["Statement"].said
 

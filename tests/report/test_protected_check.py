@@ -105,9 +105,9 @@ def test_every_mechanism_of_every_report_is_checked(several):
     found = checks.check_protected(fit, data, np.random.default_rng(1))
     names = [each.name for each in found.statistics]
     for wanted in (
-        "share of positive reports (report 1, RandomRounding(5))",
-        "share of counts without a report (report 1, Thresholded(Gaussian(1), 3))",
-        "largest report (report 2, DiscreteGaussian(2))",
+        "share of positive reports (report 1, random rounding (base 5))",
+        "share of counts without a report (report 1, Gaussian noise (sigma 1), published above 3)",
+        "largest report (report 2, discrete Gaussian noise (sigma 2))",
     ):
         assert wanted in names
     assert not any(each.verdict.startswith(OUTSIDE) for each in found.statistics)

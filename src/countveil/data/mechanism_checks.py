@@ -186,8 +186,9 @@ def of_negative(mechanism: Mechanism, law: AdditiveLaw, values: Floats) -> list[
         return []
     return [
         (
-            f"The reports contradict {mechanism!r}: {below.size:,} of {n:,} are below zero, down to {below.min():g}, "
-            "and this noise does not reach so far. Ask how they were protected, and whether some are codes."
+            f"The reports contradict {mechanism.in_words}: {below.size:,} of {n:,} are below zero, down to "
+            f"{below.min():g}, and this noise does not reach so far. Ask how they were protected, and whether "
+            "some are codes."
         )
     ]
 
@@ -220,8 +221,8 @@ def of_divisor(mechanism: Mechanism, values: Floats) -> list[str]:
         return []
     return [
         (
-            f"The reports contradict {mechanism!r}: all {different.size} different values are {step * base} apart or "
-            f"multiples of that, so they were rounded to steps of {step * base}."
+            f"The reports contradict {mechanism.in_words}: all {different.size} different values are {step * base} "
+            f"apart or multiples of that, so they were rounded to steps of {step * base}."
             " State that rule as well: without it, intervals are too narrow."
         )
     ]

@@ -91,8 +91,8 @@ class Totals(NamedTuple):
     @property
     def in_words(self) -> str:
         """How many totals there are, and of which mechanisms."""
-        noisy = ", ".join(map(repr, self.mechanisms))
-        return f"{self.size} totals" + (f", noisy ones by {noisy}" if noisy else "")
+        noisy = ", ".join(each.in_words for each in self.mechanisms)
+        return f"{self.size} totals" + (f", noisy ones with {noisy}" if noisy else "")
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -243,7 +243,7 @@ def reported_totals(
         ValueError: as ``exact_totals``, reports that the mechanism cannot have made, and a mechanism whose kernel
             is not log-concave, since the sums it allows may have gaps.
     """
-    refusal = f"mechanism of totals must have a log-concave kernel, got {mechanism!r}"
+    refusal = f"mechanism of totals must have a log-concave kernel, got {mechanism.in_words}"
     if not law_of(mechanism).log_concave:
         raise ValueError(refusal)
     group, found = grouped(where, values, shape, axes, numbers_of)

@@ -75,7 +75,7 @@ def check_against_fit(
 
 def unable(data: Observations) -> list[str]:
     """What cannot be said without a fit that can be trusted."""
-    names = dict.fromkeys(map(repr, untested(data)))
+    names = dict.fromkeys(each.in_words for each in untested(data))
     several = f"{next(iter(names), '')}{' and the others' if len(names) > 1 else ''}"
     said = f"Whether {several} is right shows only in a fit by method gibbs whose chains have settled."
     return [said] if names else []
@@ -149,8 +149,8 @@ def part_of(report: Report) -> Part:
         if isinstance(law, AdditiveLaw) and not law.exact and not each.lossless_at_zero:
             variance[cells] = law.spread**2
         if isinstance(each, SHOWN) or (isinstance(each, Composed) and each.absent):
-            gaps.append((repr(each), cells, *gap_of(each, shown)))
-    names = ", ".join(map(repr, report.mechanisms))
+            gaps.append((each.in_words, cells, *gap_of(each, shown)))
+    names = ", ".join(each.in_words for each in report.mechanisms)
     return Part(
         values, report.seen, lambda counts, rng: made_alike(report, counts, rng), variance, gaps, names
     )

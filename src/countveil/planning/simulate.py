@@ -75,10 +75,10 @@ def protected(counts: np.ndarray, protection: Protection, rng: np.random.Generat
 
 
 def said(protection: Protection) -> str:
-    """A level as the command line takes it, N:EPSILON or rho:RHO; a mechanism as it is written."""
+    """A level as the command line takes it, N:EPSILON or rho:RHO; a mechanism in words."""
     if isinstance(protection, PrivacyLevel):
         return f"{short(protection.precision)}:{short(protection.epsilon)}"
-    return protection.spelt() if isinstance(protection, Level) else repr(protection)[:LONGEST]
+    return protection.spelt() if isinstance(protection, Level) else protection.in_words[:LONGEST]
 
 
 def numbers(protection: Protection | None) -> dict[str, object]:
@@ -90,7 +90,7 @@ def numbers(protection: Protection | None) -> dict[str, object]:
 
 def heading(level: str) -> str:
     """What a level is called in a figure."""
-    return level if level.startswith("rho:") or "(" in level else f"N:epsilon = {level}"
+    return f"N:epsilon = {level}" if level[0].isdecimal() else level
 
 
 CELLS_SEEN = 10_000  # in which intervals are measured: more are steadier and take more memory

@@ -259,7 +259,7 @@ def _plain(value: Any) -> Any:
 def family_in_words(n: int, over: Sequence[int] | None, mechanism: Mechanism | None) -> str:
     """How many totals a family has, what was done to them, and what they are sums over."""
     what = "exact total" if mechanism is None else "total"
-    done = "" if mechanism is None else f" reported by {mechanism!r}"
+    done = "" if mechanism is None else f" with {mechanism.in_words}"
     where = "groups of cells" if over is None else f"axis {' and '.join(map(str, over))}"
     return f"{n:,} {what}{'' if n == 1 else 's'}{done}, sum{'' if n == 1 else 's'} over {where}"
 

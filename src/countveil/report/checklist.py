@@ -248,7 +248,7 @@ def privacy_items(fit: FactorizationEstimator, releases: Releases, files: Files)
     without = [each for each in known if PrivacyLevel.kept_by(each) is None]
     said = "The statement above has it." if stated else "The fit keeps only the strength of the noise."
     if without:
-        said = f"There is none: {' and '.join(map(repr, without))} states no level of privacy."
+        said = f"There is none: {' and '.join(each.in_words for each in without)} states no level of privacy."
     return [*rows, ("Level as it was stated", stated, said, "" if stated else again(files))]
 
 

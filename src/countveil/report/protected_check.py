@@ -79,7 +79,7 @@ def parts_of(published: list[Report]) -> list[Part]:
         used = [i for i in range(len(report.mechanisms)) if (report.seen & (report.number == i)).any()]
         for i in used:
             each = report.mechanisms[i]
-            kinds.setdefault(repr(each) if len(used) <= MOST_PARTS else each.name, []).append(i)
+            kinds.setdefault(each.in_words if len(used) <= MOST_PARTS else each.name, []).append(i)
         for kind, numbers in kinds.items():
             absent = any(getattr(report.mechanisms[i], "absent", False) for i in numbers)
             found.append(Part(place, report.seen & np.isin(report.number, numbers), absent, kind))

@@ -76,7 +76,7 @@ def test_several_families_of_a_release_are_read_as_those_of_reports(tmp_path):
     for one, other in zip(found.totals.kernel, data.totals.kernel, strict=True):
         np.testing.assert_array_equal(one, other)
     assert found.totals.said == data.totals.said
-    assert "2 totals reported by RandomRounding(5), sums over axis 0; 2 exact totals, sums over groups" in (
+    assert "2 totals with random rounding (base 5), sums over axis 0; 2 exact totals, sums over groups" in (
         found.totals.said
     )
     assert release.extras.totals[2].labels == ("one", "two", "three")

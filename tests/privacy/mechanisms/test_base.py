@@ -68,6 +68,31 @@ def test_mechanisms_are_values_that_come_back_from_files(text, spec, parameters)
             setattr(spec, name, 1)
 
 
+def test_every_mechanism_has_plain_words_for_users():
+    assert [spec.in_words for spec, _ in ELSEWHERE.values()] == [
+        "discrete Gaussian noise (sigma 0.3)",
+        "Gaussian noise (sigma 10)",
+        "Laplace noise (scale 0.5)",
+        "Skellam noise (l1 1, l2 2.5)",
+        "random rounding (base 3)",
+        "rounding to multiples of 5",
+        "rounding to multiples of 6 (midpoint)",
+        "suppression of 1 to 7 then rounding to multiples of 5",
+        "suppression of 1 to 9",
+        "suppression of 0",
+        "ranges of 10 to 50",
+        "ranges of 90 or more",
+        "randomised response (probability 0.125)",
+        "top-coding at 90",
+        "two-sided geometric noise (alpha 0.5), published above 450",
+        "Laplace noise (scale 30), published above -0.5",
+        "a table of probabilities (2 x 3)",
+    ]
+    assert m.TwoSidedGeometric.keeping(1, 2).in_words == "two-sided geometric noise (epsilon 1, N 2)"
+    assert m.DiscreteGaussian.keeping(0.125).in_words == "discrete Gaussian noise (rho 0.125)"
+    assert m.Suppression(None).in_words == "suppression of 1 up to an unstated bound"
+
+
 @every
 def test_no_release_states_what_the_owners_side_does_not_draw(text, spec, parameters):
     if isinstance(spec, cv.mechanisms.RandomRounding):
@@ -289,7 +314,7 @@ def test_a_bound_that_is_not_stated_is_in_no_file_and_among_no_further_rules():
     assert "Counts of 1 up to an unstated bound are hidden" in unstated.describe()
     with pytest.raises(ValueError, match=r"mechanism must have a bound in files, got Suppression\(None"):
         unstated.to_json()
-    with pytest.raises(ValueError, match=r"steps must state what they hide, got Suppression\(None"):
+    with pytest.raises(ValueError, match="steps must state what they hide, got suppression of 1 up to an"):
         m.Composed(unstated, m.Rounding(5))
 
 

@@ -205,7 +205,7 @@ class AnyMechanismNoise:
     def in_words(self, level: Any) -> str:
         """The mechanisms, the first ones where there are many."""
         shown, more = self.mechanisms[:NAMED], len(self.mechanisms) - NAMED
-        return ", ".join(map(repr, shown)) + (f" and {more:,} others" if more > 0 else "")
+        return ", ".join(each.in_words for each in shown) + (f" and {more:,} others" if more > 0 else "")
 
     def level_of(self, mechanism: Mechanism) -> float:
         """1."""

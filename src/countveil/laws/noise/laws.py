@@ -42,7 +42,7 @@ def _composed(spec: Any) -> ComposedLaw:
 def _suppressed(spec: Any) -> HidingLaw:
     if spec.below is None:
         raise ValueError(
-            f"mechanism must have a bound here, got {spec!r}: state below (--below). Only Reports and imports "
+            f"mechanism must have a bound here, got {spec.in_words}: state below (--below). Only Reports and imports "
             "find it in the reports"
         )
     return HidingLaw(int(spec.shows_zero), spec.below - 1)

@@ -39,7 +39,7 @@ def read_reports(reports: Any, mechanism: Mechanism, skip: Flags | None = None) 
         if not getattr(mechanism, "real", False):
             refuse("reports must be whole numbers", there & (np.floor(found) != found), found)
         for rule, broken in law_of(mechanism).broken(found):
-            refuse(f"{rule}, under {mechanism!r:.150}", there & broken, found)
+            refuse(f"{rule}, under {mechanism.in_words:.150}", there & broken, found)
     return found if skip is None else np.where(skip, np.nan, found)
 
 
@@ -81,6 +81,7 @@ def check_sign(reports: np.ndarray, zeros: int, mechanism: Mechanism) -> None:
     below, at = (float(law_of(mechanism).log_kernel(np.array([r]), np.array([0]))[0]) for r in (-1.0, 0.0))
     if 0.5 * zeros * np.exp(below - at) > MANY:
         raise ValueError(
-            f"reports must be as the mechanism made them, got {zeros} zeros and no negative one under {mechanism!r}: "
-            "they were truncated at zero, which only two-sided geometric noise survives. Get the reports before that"
+            f"reports must be as the mechanism made them, got {zeros} zeros and no negative one under "
+            f"{mechanism.in_words}: they were truncated at zero, which only two-sided geometric noise "
+            "survives. Get the reports before that"
         )

@@ -38,6 +38,11 @@ class Mechanism(ABC):
     def of_parameters(cls, parameters: Mapping[str, Any]) -> Self:
         """The mechanism whose ``parameters()`` these are; ValueError or TypeError for anything else."""
 
+    @property
+    def in_words(self) -> str:
+        """What it is with its numbers, as in "totals with random rounding (base 3)"."""
+        return self.title
+
     @abstractmethod
     def describe(self) -> str:
         """What it does to a count and what that protects, in plain sentences."""
@@ -112,6 +117,11 @@ class Elsewhere(Mechanism):
         """Whether a count may be without a report because of what it is."""
         return False
 
+    @property
+    def in_words(self) -> str:
+        """The title and the numbers."""
+        return f"{self.title} ({', '.join(map(' '.join, self._stated().items()))})"
+
     def parameters(self) -> dict[str, Any]:
         """The numbers as reduced fractions in text."""
         return {name: str(getattr(self, name)) for name in self._exact}
@@ -127,9 +137,11 @@ class Elsewhere(Mechanism):
         raise ValueError(f"mechanism must be one that the owner's side draws, got {self.name!r}")
 
     def __repr__(self) -> str:
-        values = (getattr(self, name) for name in self._exact)
-        stated = ", ".join(short(v) if isinstance(v, Fraction) else repr(v) for v in values)
-        return f"{type(self).__name__}({stated})"
+        return f"{type(self).__name__}({', '.join(self._stated().values())})"
+
+    def _stated(self) -> dict[str, str]:
+        """The numbers as briefly as they can be written, by name."""
+        return {name: short(Fraction(getattr(self, name))) for name in self._exact}
 
 
 class AddedNoise(Elsewhere):

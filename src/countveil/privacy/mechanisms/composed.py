@@ -50,7 +50,9 @@ class Composed(Elsewhere):
                     f"steps must be {', '.join(names[:-1])} or {names[-1]}, got {type(each).__name__}"
                 )
             if isinstance(each, Suppression) and each.below is None:
-                raise ValueError(f"steps must state what they hide, got {each!r}: state below (--below)")
+                raise ValueError(
+                    f"steps must state what they hide, got {each.in_words}: state below (--below)"
+                )
             if (size := getattr(each, "base", 0) or getattr(each, "below", 0)) > LARGEST:
                 raise ValueError(
                     f"steps must have a base and hidden counts of at most {LARGEST:,}, got {size:,}"
@@ -82,6 +84,11 @@ class Composed(Elsewhere):
                     f"steps must be {', '.join(names[:-1])} or {names[-1]}, got {names_in(each)}"
                 )
         return cls(*map(from_json, steps))
+
+    @property
+    def in_words(self) -> str:
+        """All steps in their order."""
+        return " then ".join(each.in_words for each in self.steps)
 
     def describe(self) -> str:
         """What was done to a count, in order, and that this is not differential privacy."""

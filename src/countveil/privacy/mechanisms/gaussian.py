@@ -165,6 +165,11 @@ class DiscreteGaussian(_GaussianNoise):
             f"positive with probability {self.false_positive_rate:.2%}."
         )
 
+    @property
+    def in_words(self) -> str:
+        """The rho that it keeps, or else sigma."""
+        return super().in_words if self.stated_rho is None else f"{self.title} (rho {short(self.stated_rho)})"
+
     def __repr__(self) -> str:
         if self.stated_rho is None:
             return super().__repr__()

@@ -60,6 +60,11 @@ class Suppression(Elsewhere):
         """What it does, as in "values ..."."""
         return f"of {self._range} hidden"
 
+    @property
+    def in_words(self) -> str:
+        """Which counts are suppressed."""
+        return f"suppression of {self._range}"
+
     def describe(self) -> str:
         """What was done to a count, and that this is not differential privacy."""
         return (
@@ -126,13 +131,18 @@ class Interval(Elsewhere):
     def describe(self) -> str:
         """What is known of a count, and that this is not differential privacy."""
         return (
-            f"A count without a report is {self.in_words}; a report is the count itself, and not protected. "
+            f"A count without a report is {self.range_in_words}; a report is the count itself, and not protected. "
             f"{NO_DIFFERENTIAL_PRIVACY} Totals of rows or columns may give more away."
         )
 
     @property
     def in_words(self) -> str:
-        """The range, as in "1 to 9"."""
+        """The range of counts without a report."""
+        return f"ranges of {self.range_in_words}"
+
+    @property
+    def range_in_words(self) -> str:
+        """As in "1 to 9"."""
         if self.upper is None:
             return f"{self.lower} or more"
         return f"{self.lower} to {self.upper}" if self.upper > self.lower else f"{self.lower}"
@@ -146,8 +156,8 @@ def describe_ranges(intervals: Sequence[Interval]) -> str:
     ordered = sorted(intervals, key=lambda each: (each.lower, math.inf if each.upper is None else each.upper))
     return (
         f"A count without a report lies in the range of its cell; there are {len(ordered):,} different ranges, from "
-        f"{ordered[0].in_words} up to {ordered[-1].in_words}. A report is the count itself, and not protected. "
-        f"{NO_DIFFERENTIAL_PRIVACY} Totals of rows or columns may give more away."
+        f"{ordered[0].range_in_words} up to {ordered[-1].range_in_words}. A report is the count itself, and not "
+        f"protected. {NO_DIFFERENTIAL_PRIVACY} Totals of rows or columns may give more away."
     )
 
 
@@ -175,6 +185,11 @@ class TopCoding(Elsewhere):
     def rule(self) -> str:
         """What it does, as in "values ..."."""
         return f"above {self.above} shown as {self.above}"
+
+    @property
+    def in_words(self) -> str:
+        """The bound."""
+        return f"top-coding at {self.above}"
 
     def describe(self) -> str:
         """What was done to a count, and that this is not differential privacy."""

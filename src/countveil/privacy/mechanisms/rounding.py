@@ -89,6 +89,11 @@ class Rounding(Elsewhere):
         """What it does, as in "values ..."."""
         return WAYS[self.to].format(base=self.base, middle=self.base // 2)
 
+    @property
+    def in_words(self) -> str:
+        """The base, and the way unless it is to the nearest multiple."""
+        return f"{self.title} of {self.base}" + ("" if self.to == "nearest" else f" ({self.to})")
+
     def describe(self) -> str:
         """What was done to a count, and that this is not differential privacy."""
         away = self.base - 1 if self.to in ("up", "down") else self.base // 2

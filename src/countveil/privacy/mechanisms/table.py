@@ -77,6 +77,11 @@ class Table(Elsewhere):
             )
         return cls(tuple(tuple(from_text("probabilities", p) for p in row) for row in rows))
 
+    @property
+    def in_words(self) -> str:
+        """The size of the table."""
+        return f"{self.title} ({len(self.probabilities)} x {len(self.probabilities[0])})"
+
     def describe(self) -> str:
         """The size of the table, and what its largest ratio in a column says about protection."""
         rows = self.probabilities

@@ -65,6 +65,11 @@ class Thresholded(Elsewhere):
             raise ValueError(f"mechanism must add noise, got {cls.name!r}")
         return cls(from_json(inner), _signed(parameters["above"]))
 
+    @property
+    def in_words(self) -> str:
+        """The noise and the threshold."""
+        return f"{self.mechanism.in_words}, published above {short(self.above)}"
+
     def describe(self) -> str:
         """What was published, and what the noise protects."""
         return (

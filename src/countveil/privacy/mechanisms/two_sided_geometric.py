@@ -143,6 +143,13 @@ class TwoSidedGeometric(Mechanism):
         if self.epsilon / self.precision < MIN_RATE:
             raise ValueError(f"mechanism must have a rate of at least 2**-40, got {self.rate:.6g}")
 
+    @property
+    def in_words(self) -> str:
+        """The epsilon and N that it keeps, or else alpha."""
+        if self.epsilon is None or self.precision is None:
+            return f"{self.title} (alpha {self.alpha:.4g})"
+        return f"{self.title} (epsilon {short(self.epsilon)}, N {short(self.precision)})"
+
     def describe(self) -> str:
         """The strength of the noise, what it protects, and how often it makes a zero positive."""
         strength = (
