@@ -22,6 +22,12 @@ m = cv.mechanisms
     ("kind", "given", "wanted"),
     [
         (None, {"alpha": "0.37"}, m.TwoSidedGeometric(0.37)),
+        (None, {"epsilon": "0.5", "precision": "2"}, m.TwoSidedGeometric.keeping("0.5", 2)),
+        (
+            "thresholded --noise two-sided-geometric --epsilon 1 --precision 30 --above 450",
+            {},
+            m.Thresholded(m.TwoSidedGeometric.keeping(1, 30), 450),
+        ),
         ("discrete-gaussian", {"sigma": "5"}, m.DiscreteGaussian(5)),
         ("gaussian", {"sigma": "0.1"}, m.Gaussian("0.1")),
         ("laplace", {"scale": "30"}, m.Laplace(30)),
@@ -105,6 +111,9 @@ def test_a_table_is_read_from_a_file(tmp_path):
         ("gaussian", {}, "must come with --sigma, got none"),
         ("gaussian", {"sigma": "1", "base": "3"}, "must come with --sigma, got --base, --sigma"),
         ("gaussian", {"sigma": "much"}, "sigma must be"),
+        (None, {"epsilon": "1"}, "must come with --epsilon and --precision, got --epsilon$"),
+        ("two-sided-geometric", {"epsilon": "0", "precision": "2"}, "^--epsilon must be positive"),
+        ("two-sided-geometric", {}, "must come with --alpha, or --epsilon and --precision, got none"),
         (None, {"alpha": "1"}, "alpha must be at least 0 and below 1, got 1$"),
         (None, {"alpha": "9" * 400}, "alpha must be at least 0 and below 1, got 9{40}$"),
         ("suppression", {"below": "1"}, "below must be"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, cast
 
 import typer
 
+from countveil.cli.options import Epsilon, Precision
 from countveil.privacy import mechanisms as m
 from countveil.privacy.exact import exact
 from countveil.privacy.mechanisms import Mechanism
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+LEVEL = ("epsilon", "precision")
+"""Instead of alpha."""
 KINDS: Mapping[str, tuple[Callable[..., Mechanism], tuple[str, ...]]] = {
     "two-sided-geometric": (m.TwoSidedGeometric, ("alpha",)),
     "discrete-gaussian": (m.DiscreteGaussian, ("sigma",)),
@@ -51,7 +54,7 @@ def parameter(help: str, *names: str, **more: Any) -> Any:
 
 
 class MechanismOptions(NamedTuple):
-    """The mechanism as options of a command: a field for each parameter in ``KINDS``, None if it was not given."""
+    """The mechanism as options of a command: a field for each in ``KINDS`` and ``LEVEL``, None if not given."""
 
     mechanism: Annotated[
         str | None,
@@ -63,8 +66,11 @@ class MechanismOptions(NamedTuple):
         ),
     ] = None
     alpha: Annotated[
-        Number, parameter("Two-sided geometric noise: its alpha; may be given without --mechanism.")
+        Number,
+        parameter("Two-sided geometric noise: its alpha, exp(-epsilon/N). May be given without --mechanism."),
     ] = None
+    epsilon: Epsilon = None
+    precision: Precision = None
     sigma: Annotated[
         Number,
         parameter(
@@ -127,14 +133,14 @@ PROBABILITY = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40}|/[1-9][0-9]{0,19})?", re.AS
 def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any]) -> Mechanism:
     """The mechanism called ``kind``, of the options that were given (None where one was not).
 
-    ``alpha`` alone states two-sided geometric noise.
+    ``alpha`` alone states two-sided geometric noise, and so do ``epsilon`` and ``precision``.
 
     Raises:
         ValueError: no or another kind, an option that is missing or that the kind does not have, and what the
             mechanism says of its parameters.
     """
     there = {name: value for name, value in given.items() if value is not None}
-    if kind is None and set(there) == {"alpha"}:
+    if kind is None and there and set(there) <= {"alpha", *LEVEL}:
         kind = "two-sided-geometric"
     if kind is not None and (kind in m.PRESETS or THEN in kind or " --" in kind):
         if there or hides_zero:
@@ -157,16 +163,17 @@ def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any
         raise ValueError(
             f"--mechanism must be one of {', '.join((*KINDS, *m.PRESETS))}, got {kind or 'none'}"
         )
-    wanted = KINDS[kind][1]
     noise: str = there.get("noise", "none")
+    wanted = parameters_of(kind, there)
     if kind == "thresholded" and noise in KINDS:
-        wanted = (*wanted, *KINDS[noise][1])
+        wanted = (*wanted, *parameters_of(noise, there))
     if hides_zero and kind != "suppression":
         raise ValueError(f"--hides-zero must come with --mechanism suppression, got {kind}")
     if set(there) != set(wanted) and (kind != "suppression" or there):
         options, got = ([f"--{name}" for name in names] for names in (wanted, sorted(there)))
+        other = f", or {' and '.join(f'--{name}' for name in LEVEL)}" * ("alpha" in wanted)
         raise ValueError(
-            f"--mechanism {kind} must come with {' and '.join(options)}, got {', '.join(got) or 'none'}"
+            f"--mechanism {kind} must come with {' and '.join(options)}{other}, got {', '.join(got) or 'none'}"
         )
     try:
         return made(kind, noise, hides_zero, there)
@@ -176,10 +183,16 @@ def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any
         raise ValueError(f"--{error}") from error
 
 
+def parameters_of(kind: str, there: Mapping[str, Any]) -> tuple[str, ...]:
+    """The options that state the parameters of a mechanism: of two ways, the one of which some were given."""
+    own = KINDS[kind][1]
+    return LEVEL if own == ("alpha",) and not set(own) & set(there) and set(LEVEL) & set(there) else own
+
+
 def made(kind: str, noise: str, hides_zero: bool, there: Mapping[str, Any]) -> Mechanism:
     """The mechanism of all options that it needs; raises as ``stated_mechanism``."""
     if kind == "thresholded":
-        below = {name: there[name] for name in KINDS[noise][1]} if noise in KINDS else {}
+        below = {name: there[name] for name in parameters_of(noise, there)} if noise in KINDS else {}
         if not below or "above" in below:
             raise ValueError(
                 f"--noise must be the noise below the threshold, such as gaussian, got {noise!r}"
@@ -187,6 +200,8 @@ def made(kind: str, noise: str, hides_zero: bool, there: Mapping[str, Any]) -> M
         return m.Thresholded(stated_mechanism(noise, False, below), exact("above", there["above"]))
     if kind == "table":
         return m.Table(read_probabilities(Path(there["probabilities"])))
+    if kind == "two-sided-geometric" and "alpha" not in there:
+        return m.TwoSidedGeometric.keeping(**there)
     if kind == "two-sided-geometric":
         return m.TwoSidedGeometric(cast(float, exact("alpha", there["alpha"])))  # any real number becomes one
     if kind == "interval" and there["upper"] == "inf":
@@ -248,7 +263,10 @@ def mechanism_in_text(option: str, text: str) -> Mechanism | None:
         raise ValueError(f"{option} must be exact or a mechanism, got {text!r:.60}") from error
     if words == ["exact"]:
         return None
-    hides_zero, names = "--hides-zero" in words, {name for _, own in KINDS.values() for name in own}
+    hides_zero, names = (
+        "--hides-zero" in words,
+        {*LEVEL, *(name for _, own in KINDS.values() for name in own)},
+    )
     kind, *stated = [word for word in words if word != "--hides-zero"] or [""]
     options, values = stated[::2], stated[1::2]
     odd = next((name for name in options if name.removeprefix("--") not in names or name[:2] != "--"), None)
@@ -289,7 +307,7 @@ def probability(text: str) -> Fraction:
 
 
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?", re.ASCII)
-TABLE_COLUMNS = sorted({name for _, names in KINDS.values() for name in names} - {"probabilities"})
+TABLE_COLUMNS = sorted({*LEVEL, *(name for _, names in KINDS.values() for name in names)} - {"probabilities"})
 """All that fit into a cell; a table of probabilities is in a file of its own."""
 HIDES_ZERO = "hides-zero"
 FROM, TO = " from", " to"

@@ -12,6 +12,8 @@ from countveil.privacy.any_level import Level
 
 MODEL, SAMPLER, FILES = "The model", "The sampler", "Files and output"
 """Panels of help for options that most fits leave alone."""
+LEVEL = "The level of privacy"
+"""The panel of help for it."""
 
 # The words of the methods' records, which take too long to import for help to wait for them.
 METHODS = (
@@ -89,6 +91,20 @@ Members = Annotated[
         help="Number of words (actors, entries) to list for each topic (community, component).",
     ),
 ]  # fmt: skip
+Epsilon = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=LEVEL,
+        help="Two-sided geometric noise: its privacy loss in nats for a total change of N, a positive decimal.",
+    ),
+]
+Precision = Annotated[
+    str | None,
+    typer.Option(
+        rich_help_panel=LEVEL,
+        help="N: the total change in counts that --epsilon covers, a positive decimal.",
+    ),
+]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file if it exists.")]
 
 

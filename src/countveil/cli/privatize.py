@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from countveil.cli.options import FILES, Force, with_option_groups
+from countveil.cli.options import FILES, LEVEL, Epsilon, Force, Precision, with_option_groups
 from countveil.cli.output import check_ending, check_free, doubts_said, plain_errors, read_table, say
 from countveil.cli.reading_options import TABLE, MatrixFile, NetworkFile
 from countveil.cli.results import with_quiet
@@ -38,18 +38,14 @@ def privatize_counts(
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
     *,
-    epsilon: Annotated[
-        str | None, typer.Option(help="Privacy loss in nats for a total change of N, a positive decimal.")
-    ] = None,
-    precision: Annotated[
-        str | None,
-        typer.Option(help="N: the total change in counts that the level covers, a positive decimal."),
-    ] = None,
+    epsilon: Epsilon = None,
+    precision: Precision = None,
     rho: Annotated[
         str | None,
         typer.Option(
+            rich_help_panel=LEVEL,
             help="Instead of --epsilon and --precision: zero-concentrated privacy loss for one unit in one cell, a "
-            "positive decimal. The noise is discrete Gaussian with sigma^2 = 1/(2 rho); reports may be negative."
+            "positive decimal. The noise is discrete Gaussian with sigma^2 = 1/(2 rho); reports may be negative.",
         ),
     ] = None,
     mechanism: Annotated[
