@@ -71,6 +71,30 @@ def test_files_that_are_no_tables_are_refused(here):
 @pytest.mark.parametrize(
     ("text", "options"),
     [
+        (  # rounded totals, and rows of zeros that were left out
+            "year,age,n\n"
+            + "".join(
+                f"{y},0-4,30\n{y},5-9,27\n{y},10-14,12\n{y},15+,6\n{y},All ages,78\n"
+                for y in (2017, 2018, 2019)
+            )
+            + "2020,0-4,30\n2020,5-9,27\n2020,15+,6\n2020,All ages,66\n",
+            (
+                "--long year,age --value n --background 0 --totals-in-table use "
+                "--totals-mechanism 'random-rounding --base 3' --mechanism random-rounding --base 3"
+            ),
+        ),
+        (  # exact totals of rounded counts
+            "r,a,b,c,All\nA,33,66,12,113\nB,9,21,39,68\nC,51,93,6,149\n",
+            "--totals-in-table use --totals-mechanism exact --mechanism random-rounding --base 3",
+        ),
+        (  # sums of the rounded counts themselves
+            "r,a,b,c,All\nA,33,66,12,111\nB,9,21,39,69\nC,51,93,6,150\n",
+            "--totals-in-table drop --mechanism random-rounding --base 3",
+        ),
+        (
+            "r,a,b,c,All\nA,33,x,12,50\nB,x,21,39,66\nC,51,93,16,160\n",
+            "--absent x --totals-in-table use --mechanism suppression --below 10 --hides-zero",
+        ),
         ("place,a,b\nAda,-99,4\nBo,12,-99\n", "--absent -99 --mechanism suppression --below 4 --hides-zero"),
         (
             "shop,item,count,noise_stddev\nx,a,40.5,4\nx,b,31.2,4\ny,a,26.1,4\n",

@@ -8,6 +8,7 @@ from math import prod
 from countveil.data.tables.cells import BLANK, NumberFormat, interval_of
 from countveil.data.tables.formats import STATUSES
 from countveil.data.tables.text import TIMES
+from countveil.data.tables.total_lines import has_name
 
 VALUES = (
     *("obs_value", "value", "values", "count", "counts", "n", "freq", "_freq", "_freq_", "frequency"),
@@ -164,8 +165,11 @@ def is_of_numbers(column: Sequence[str], times: bool = False) -> bool:
 
 
 def is_of_codes(name: str, column: Sequence[str], n_rows: int, beside_values: bool) -> bool:
-    """Whether a column of numbers or intervals has labels: by its name, or as intervals beside a column of reports."""
-    full = [cell for cell in column if cell]
+    """Whether a column of numbers or intervals has labels: by its name, or as intervals beside a column of reports.
+
+    Names of totals may stand among them.
+    """
+    full = [cell for cell in column if cell and not has_name(cell)]
     if not full or len(set(full)) == len(full) == n_rows:
         return False
     if are_intervals(full):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from countveil.common.names import joined
 from countveil.data.tables.axes import (
@@ -44,11 +45,15 @@ from countveil.data.tables.published import (
     read_protected,
 )
 from countveil.data.tables.text import NOTHING_STATED, TABLES, TIMES, Format, amount, text_of
-from countveil.data.tables.total_lines import total_levels, total_lines
+from countveil.data.tables.total_lines import TotalLine, split_levels, total_levels, total_lines
 
 SURE = log(1e4)  # of the evidence that common steps are no coincidence
 ROWS_TO_JUDGE = 10  # fewer counts may increase from row to row by chance
 DIFFERENT = 3
+SHOWS_COUNTS = ("suppression", "interval")
+"""Mechanisms whose numbers are counts."""
+HIDES = (*SHOWS_COUNTS, "thresholded")
+"""Mechanisms that give some counts no report."""
 
 
 class Lattice(NamedTuple):
@@ -213,7 +218,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         levels = {axis: list(dict.fromkeys(long.frame[axis])) for axis in axes}
         rates = rate_levels(long, axes, value)
         totals = totals_of_long(long, axes, value)
-        n_absent = 0 if totals else math.prod(map(len, levels.values())) - cells.code.size
+        n_absent = totals.n_absent
     else:
         with warnings.catch_warnings(record=True) as doubts:
             warnings.simplefilter("always")
@@ -225,7 +230,8 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         totals = totals_of_wide(wide)
         n_absent = 0
         above = above_indented(given.columns[labels[0]]) if labels else []
-        above = [name for name in above if not any(line.startswith(f"row {name!r:.60}") for line in totals)]
+        known_totals = {line.label for line in totals.levels.get("row", ())}
+        above = [name for name in above if name not in known_totals]
         if above:
             questions.append(
                 f"Is {above[0]!r:.60} the total of the indented rows below it? Name such rows by --total, as in "
@@ -246,11 +252,11 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
     questions += [*(f"{doubt.message}." for doubt in doubts), *doubtful_levels(levels, bool(rates))]
     tally = cells.tally()
     known = shown[~np.isnan(shown)]
-    lattice = lattice_of(known)
     codes = codes_among(known)
     hidden = tally[HIDDEN] + Counter({str(code): int((known == code).sum()) for code in codes})
     options += [part for code in codes for part in ("--absent", str(code))]
-    counts = known[~np.isin(known, codes)]
+    counts = totals.others[~np.isin(totals.others, codes)]
+    lattice = lattice_of(counts)
     if hidden and (counts == 1).any() and lattice is None:
         for option in ("--absent", "--missing"):
             options = without_option(options, option)
@@ -286,25 +292,33 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
     if "SIGMA" in protection:
         protection = with_sigma(protection, others, known, n_absent)
     if n_absent > 0 and "thresholded" not in protection:
-        questions.append(
-            f"{amount(n_absent, 'cell')} without a row: zeros (--background 0), never reported (--background missing), "
-            "or hidden, as the command reads them?"
-        )
+        without = f"{amount(n_absent, 'cell')} without a row"
+        if stated_rule(protection).partition(" ")[0] in HIDES:
+            questions.append(
+                f"{without}: zeros (--background 0), never reported (--background missing), or hidden, as the command "
+                "reads them?"
+            )
+        else:
+            left_out = "missing" if (counts == 0).any() else "0"
+            options += ["--background", left_out]
+            questions.append(
+                f"{without}: zeros (--background 0) or never reported (--background missing)? The command states "
+                f"{left_out}."
+            )
     exposure = next((name for name in others if EXPOSURES.search(name)), None)
     if exposure is not None:
         options += ["--exposure", exposure]
     questions += asked
-    if totals:
-        questions.append(
-            "Are these totals? --totals-in-table use keeps them as known totals, for narrower intervals; drop leaves "
-            "them out; none reads them as counts."
-        )
-        options += ["--totals-in-table", "drop"]
+    if totals.levels:
+        some_open = hidden or tally[MASKED] or tally[INTERVAL] or "--absent" in protection or n_absent > 0
+        question, of_totals = suggested_totals(totals, protection, bool(some_open))
+        questions.append(question)
+        options += of_totals
     layout = "typed columns" if given.layout is None else given.layout.describe()
     return Look(
         path, layout, axes if value is not None else None, value, levels,
         [axis for axis, names in levels.items() if len(names) > 1 and all(TIMES.fullmatch(name) for name in names)],
-        others, totals, tally[INTERVAL] + tally[HIDDEN] + tally[MASKED], cells.code.size, known, lattice,
+        others, totals.said, tally[INTERVAL] + tally[HIDDEN] + tally[MASKED], cells.code.size, known, lattice,
         [*options, *protection], questions,
     )  # fmt: skip
 
@@ -428,18 +442,105 @@ def without_option(options: Sequence[str], option: str) -> list[str]:
     ]  # fmt: skip
 
 
-def totals_of_long(table: LongTable, axes: Sequence[str], value: str) -> list[str]:
+class Totals(NamedTuple):
+    """Lines of a table that may be totals, and what they add to the other cells."""
+
+    levels: dict[str, list[TotalLine]]  # by axis
+    shown: np.ndarray  # their numbers
+    others: np.ndarray  # numbers of all other cells
+    n_absent: int  # cells without a row, besides totals
+    are_sums: bool  # of the numbers shown: no count is hidden, rounded or noisy for them alone
+    usable: bool  # as `import --totals-in-table use` takes them
+
+    @property
+    def said(self) -> list[str]:
+        """Every line, by its axis and label."""
+        return [f"{axis} {line}" for axis, lines in self.levels.items() for line in lines]
+
+
+def totals_of(
+    frame: pd.DataFrame, axes: Sequence[str], value: str, levels: dict[str, list[TotalLine]], usable: bool
+) -> Totals:
+    """What lines of totals add to the other cells of a long table."""
+    kept, tables = split_levels(frame, axes, value, levels)
+    cells = frame[kept]
+    n_absent = math.prod(cells[axis].nunique() for axis in axes) - len(cells)
+    are_sums = bool(tables)
+    for table in tables:
+        left = [axis for axis in axes if axis in table]
+        sums = cells.groupby(left, sort=False)[value].sum() if left else pd.Series([cells[value].sum()])
+        own = table.set_index(left)[value] if left else table[value]
+        are_sums = are_sums and own.equals(sums.reindex(own.index))
+    usable = usable and not any(line.is_partial for lines in levels.values() for line in lines)
+    shown, others = (
+        part[~np.isnan(part)] for part in (frame[value].to_numpy()[rows] for rows in (~kept, kept))
+    )
+    return Totals(levels, shown, others, n_absent, are_sums, usable)
+
+
+def totals_of_long(table: LongTable, axes: Sequence[str], value: str) -> Totals:
     """The levels of a long table that may be totals."""
     values = np.where(table.masked, np.nan, table.frame[value].to_numpy())
-    totals = total_levels(table.frame, axes, values)
-    return [f"{axis} {line}" for axis, lines in totals.items() for line in lines]
+    return totals_of(table.frame, axes, value, total_levels(table.frame, axes, values), True)
 
 
-def totals_of_wide(table: ProtectedTable) -> list[str]:
+def totals_of_wide(table: ProtectedTable) -> Totals:
     """The rows and columns of a wide table that may be totals."""
     values = np.ma.filled(np.ma.asarray(table.values, dtype=np.float64), np.nan)
-    rows, columns = total_lines(values, table.row_labels), total_lines(values.T, table.column_labels)
-    return [f"row {line}" for line in rows] + [f"column {line}" for line in columns]
+    rows, columns = table.row_labels, table.column_labels
+    lines = {"row": total_lines(values, rows), "column": total_lines(values.T, columns)}
+    levels = {axis: found for axis, found in lines.items() if found}
+    labels = pd.MultiIndex.from_product(
+        [names or map(str, range(n)) for names, n in zip((rows, columns), values.shape, strict=True)],
+        names=["row", "column"],
+    )
+    frame = labels.to_frame(index=False).assign(report=values.ravel())
+    usable = rows is not None and columns is not None and all(len(found) == 1 for found in levels.values())
+    return totals_of(frame, ("row", "column"), "report", levels, usable)
+
+
+def stated_rule(protection: Sequence[str]) -> str:
+    """The mechanism that options state; that of intervals if there is none."""
+    return protection[protection.index("--mechanism") + 1] if protection else "interval"
+
+
+def suggested_totals(totals: Totals, protection: list[str], some_open: bool) -> tuple[str, list[str]]:
+    """(a question, options) about totals: to use them if they tell something about counts that are not shown.
+
+    ``some_open``: whether some counts are hidden, masked or in an interval.
+    """
+    rule = stated_rule(protection)
+    shows_counts = rule in SHOWS_COUNTS
+    why = ""
+    if shows_counts and not some_open:
+        why = "since all counts are shown"
+    elif not shows_counts and totals.are_sums:
+        why = "since they add up the numbers shown, and tell no more"
+    elif " then " in rule:
+        why = "since counts that were hidden and then rounded cannot have totals"
+    elif "--noise" in protection:
+        why = "since their noise is not stated"
+    elif not totals.usable:
+        why = (
+            "since they are not one row and one column of sums of all others: give them by --totals, in files"
+        )
+    if why:
+        return (
+            f"Are these totals? The command leaves them out (--totals-in-table drop), {why}; none reads them as "
+            "counts."
+        ), ["--totals-in-table", "drop"]
+    said = (
+        "Are these totals? The command keeps them as known totals (--totals-in-table use), for narrower intervals with "
+        "method gibbs; drop leaves them out; none reads them as counts."
+    )
+    if shows_counts:
+        return said, ["--totals-in-table", "use"]
+    own = " ".join(protection[protection.index(rule) :])
+    exact = "--base" in protection and (totals.shown % int(protection[-1]) != 0).any()
+    said += " Were they treated as the counts were? If they are exact, state --totals-mechanism exact." * (
+        not exact
+    )
+    return said, ["--totals-in-table", "use", "--totals-mechanism", "exact" if exact else own]
 
 
 def codes_among(shown: np.ndarray) -> list[int]:
@@ -520,8 +621,9 @@ def suggested(
     whole = (shown == np.floor(shown)).all()
     if not whole or (shown < 0).any():
         questions.append(
-            "Some numbers are negative or not whole: noise? State its mechanism and its parameter: "
-            "two-sided-geometric (discrete Laplace), discrete-gaussian or gaussian."
+            "Some numbers are negative or not whole: noise? State its mechanism, which only the publisher knows: "
+            "two-sided-geometric (discrete Laplace; --alpha, or --epsilon and --precision), discrete-gaussian or "
+            f"gaussian (--sigma). Put its number in place of {'ALPHA' if whole else 'SIGMA'}."
         )
         noise = ["two-sided-geometric", "--alpha", "ALPHA"] if whole else ["gaussian", "--sigma", "SIGMA"]
         return questions, ["--mechanism", *noise]
