@@ -187,6 +187,15 @@ def test_a_release_that_is_there_twice_is_refused(tmp_path):
             cv.ReleaseFiles([tmp_path / "a.npz", tmp_path / "b.npz", tmp_path / again])
 
 
+def test_small_releases_may_be_the_same_by_chance(tmp_path):
+    level = cv.PrivacyLevel(1, 1)
+    for name, n_columns in (("few.npz", 20), ("many.npz", 40)):
+        cv.Release(sp.csr_array([[3] * n_columns]), level, True).save(tmp_path / name)
+    assert cv.ReleaseFiles([tmp_path / "few.npz"] * 2).shape == (2, 20)
+    with pytest.raises(ValueError, match="every release once"):
+        cv.ReleaseFiles([tmp_path / "many.npz"] * 2)
+
+
 def test_an_undirected_network_is_refused(tmp_path):
     cv.privatize(np.eye(4, dtype=int), cv.PrivacyLevel(1, 1), directed=False).save(tmp_path / "a.npz")
     with pytest.raises(ValueError, match=r"documents and words, got an undirected network in .*a\.npz"):

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from countveil.data.matrices import check_labels, report_type
 from countveil.data.observations import Observations, PrivatizedCounts
-from countveil.data.provenance import Provenance, level_of_release
+from countveil.data.provenance import SAME_NOISE, Provenance, level_of_release, log_most_probable
 from countveil.data.reports import observations_of
 from countveil.laws.noise import NOISES
 from countveil.privacy import Release
@@ -58,9 +58,7 @@ class ReleaseFiles:
                     f"paths must not hold imported releases, got one in {path}: import the whole table as one release"
                 )
             largest = int(release.reports.max())
-            if (
-                largest > 0 and seal in self._seals
-            ):  # where nothing is positive, others may be the same by chance
+            if seal in self._seals and not same_by_chance(release):
                 earlier = self.paths[self._seals.index(seal)]
                 raise ValueError(f"paths must hold every release once, got that of {earlier} again in {path}")
             self._seals.append(seal)
@@ -175,6 +173,19 @@ def mapped(file: BinaryIO, dtype: Any, size: int) -> np.ndarray:
     if size == 0:
         return np.empty(0, dtype=dtype)
     return np.asarray(np.memmap(file, dtype=dtype, mode="c", shape=(size,)))
+
+
+def same_by_chance(release: Release) -> bool:
+    """Whether other records and fresh noise may have given the same file: too few reports are positive to tell.
+
+    A positive report comes again with the probability of the most probable noise at most, and of little noise hardly
+    more often than a half, since counts differ. Records with the same labels are the same ones.
+    """
+    n_positive = int((release.reports > 0).sum())
+    if not n_positive or release.row_labels is not None:
+        return not n_positive
+    log_again = max(map(log_most_probable, release.known_mechanisms))
+    return n_positive * min(log_again, -np.log(2.0)) > np.log(SAME_NOISE)
 
 
 def check_read_by_level(release: Release, path: str | os.PathLike[str]) -> None:
