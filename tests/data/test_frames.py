@@ -297,6 +297,10 @@ def test_other_labels_than_those_of_a_release_are_not_dropped_in_silence(reader)
     release = privatize(TENSOR[:, :, 0, 0], PrivacyLevel(1, 1), row_labels=LABELS[0])
     with pytest.raises(TypeError, match="multiple values for keyword argument 'row_labels'"):
         reader.from_release(release, row_labels=LABELS[0][::-1])
+    with pytest.raises(TypeError, match="multiple values for keyword argument 'labels'"):
+        reader.from_release(release, labels=[LABELS[0][::-1], None])
+    with pytest.raises(TypeError, match="multiple values for keyword argument 'row_labels'"):
+        reader.from_release(privatize(TENSOR, PrivacyLevel(1, 1)), row_labels=LABELS[0])
 
 
 def test_naive_tensors_keep_their_labels():

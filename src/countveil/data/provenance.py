@@ -280,9 +280,13 @@ def options_of_release(release: Release, mask: Any, exposure: Any) -> dict[str, 
         found["mask"] = mask_of_release(release, mask)
     if extras.exposure is not None:
         found["exposure"] = exposure_of_release(release, exposure)
-    if len(release.shape) > 2:
-        return found | {"labels": release.labels}
-    return found | {"row_labels": release.row_labels, "column_labels": release.column_labels}
+    several = len(release.shape) > 2
+    rows, columns = (None, None) if several else (release.row_labels, release.column_labels)
+    return found | {
+        "labels": release.labels if several else None,
+        "row_labels": rows,
+        "column_labels": columns,
+    }
 
 
 def level_of_release(release: Release) -> tuple[Noise, Any]:
