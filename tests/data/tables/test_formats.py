@@ -1,6 +1,7 @@
 import pytest
 
 from countveil.data.tables.formats import beside_status, is_eurostat, long_of_eurostat, statuses_of
+from countveil.data.tables.published import read_long
 
 NAMES = ["freq,geo\\TIME_PERIOD", "2019 ", "2020 "]
 
@@ -69,3 +70,14 @@ def test_flags_of_numbers_are_counted():
     assert found.flags == {"b": 1, "p": 1, "e": 1, "E": 1}
     assert beside_status(["1", "", ""], ["E", "x", ""]) == (["1", "x", ""], {"E": 1}, 0)
     assert beside_status(["1", "0", "x"], ["E", "x", "x"], ("x",)) == (["1", "x", "x"], {"E": 1}, 1)
+
+
+def test_values_in_thousands_are_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("geo,sex,OBS_VALUE,UNIT_MULT\nA,M,12,0\nA,F,9,3: Thousands\nB,M,7,\nB,F,5,0\n")
+    with pytest.raises(
+        ValueError, match=r"UNIT_MULT '3': multiply OBS_VALUE by 1000 .* --mechanism rounding --base 1000$"
+    ):
+        read_long(path, ["geo", "sex"], "OBS_VALUE")
+    path.write_text(path.read_text().replace("3: Thousands", "0: Units"))
+    assert read_long(path, ["geo", "sex"], "OBS_VALUE").frame["OBS_VALUE"].tolist() == [12, 9, 7, 5]

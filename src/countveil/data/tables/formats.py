@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Collection, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +12,8 @@ from countveil.data.tables.text import text_of
 
 VALUE, STATUSES = "OBS_VALUE", ("CONF_STATUS", "OBS_FLAG", "OBS_STATUS")
 """The columns of SDMX-CSV for values and for why there is none; Eurostat's .tsv is given the same names."""
+UNITS = "UNIT_MULT"
+"""The column of SDMX-CSV for the power of ten by which its values are to be multiplied."""
 PRIMARY = frozenset("CNA")
 """Confidential because of the count itself, as CONF_STATUS has it; D and S protect other cells and say nothing."""
 SUPPRESSED, MISSING = "Q", frozenset("HKLMO")
@@ -61,6 +64,18 @@ def long_of_eurostat(
             value, flags = parts.groups() if parts else (text_of(cell), "")
             cells.append([*labels, time.strip(), value, flags])
     return [*axes, VALUE, STATUSES[1]], cells
+
+
+def check_units(path: Path, powers: Sequence[Any]) -> None:
+    """Refuse values in thousands or the like, by their column of powers of ten; raises ValueError."""
+    stated = {text_of(power).partition(":")[0].strip() for power in powers}
+    power = next(iter(sorted(stated - {"", "0"})), None)
+    if power is not None:
+        times = f"{10 ** int(power)}" if power.isdecimal() and len(power) < 3 else f"10^{power:.20}"
+        raise ValueError(
+            f"{path} must have counts in {VALUE}, got {UNITS} {power!r:.20}: multiply {VALUE} by {times} in these "
+            f"rows, set {UNITS} to 0, and state --mechanism rounding --base {times}"
+        )
 
 
 def statuses_of(values: Sequence[Any], columns: dict[str, Sequence[Any]]) -> Statuses:

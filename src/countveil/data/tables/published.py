@@ -41,9 +41,11 @@ from countveil.data.tables.cells import (
 )
 from countveil.data.tables.formats import (
     STATUSES,
+    UNITS,
     VALUE,
     axes_of_eurostat,
     beside_status,
+    check_units,
     is_eurostat,
     is_reason,
     long_of_eurostat,
@@ -248,6 +250,8 @@ def read_long(
         if names.count(name) != 1:
             raise ValueError(f"{path} must have one column {name!r}, got columns {names[:20]}")
     column = dict(zip(names, given.columns, strict=True))
+    if value == VALUE and UNITS in column:
+        check_units(path, column[UNITS])
     check_filled_down(path, {name: texts(column[name]) for name in axes}, axes)
     cells, blank, flags, n_dropped = column[value], None, Counter[str](), 0
     official = {name: column[name] for name in STATUSES if name in column and value == VALUE}
