@@ -60,6 +60,26 @@ def test_a_table_is_imported_fitted_compared_and_reported(here):
     np.testing.assert_array_equal(same.components_, cv.TopicModel.load("f.nc").components_)
 
 
+def test_names_in_a_table_reach_the_tables_of_a_fit(here):
+    run("import", "wide.csv", "-o", "w.npz", *HIDDEN)
+    run("fit", "topics", "w.npz", "-o", "w.nc", *SHORT)
+    run("counts", "w.nc", "--release", "w.npz", "-o", "w.csv")
+    assert (here / "w.csv").read_text().startswith("county,word,report")
+    cells = [f"{i % 3},{'abcd'[j]},{i // 3},{words(value)}" for (i, j), value in np.ndenumerate(COUNTS)]
+    (here / "cube.csv").write_text("\n".join(["Age group,sex,year,deaths", *cells]))
+    run("import", "cube.csv", "-o", "c.npz", "--long", "Age group,sex,year", "--value", "deaths", *HIDDEN)
+    run("fit", "tensor", "c.npz", "-o", "c.nc", "--components", "1", *SHORT[2:])
+    assert list(cv.load("c.nc")._reader.axes) == ["Age_group", "sex", "year"]
+    run("counts", "c.nc", "--release", "c.npz", "-o", "c.csv")
+    assert (here / "c.csv").read_text().startswith("Age group,sex,year,report")
+
+
+def test_a_level_states_geometric_noise(here):
+    (here / "noisy.csv").write_text("r,a,b\nx,3,-1\ny,0,12\n")
+    run("import", "noisy.csv", "-o", "n.npz", "--epsilon", "0.5", "--precision", "2")
+    assert cv.Release.load("n.npz").mechanism == m.TwoSidedGeometric.keeping("0.5", 2)
+
+
 def as_bag_of_words(path, reports):
     cells = reports.tocoo()
     lines = [f"{i + 1} {j + 1} {value}" for i, j, value in zip(*cells.coords, cells.data, strict=True)]

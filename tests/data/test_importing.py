@@ -102,6 +102,23 @@ def test_frames_and_sparse_arrays_keep_what_they_have():
     )
 
 
+def test_names_of_axes_come_back_from_a_file_and_name_the_columns_of_tables(tmp_path):
+    frame = pd.DataFrame({"Age group": list("aabb"), "sex": list("fmfm"), "n": [30, 9, 12, 0]})
+    cv.import_long(frame, ["Age group", "sex"], "n", m.RandomRounding(3), "a table").save(tmp_path / "r.npz")
+    release = cv.Release.load(tmp_path / "r.npz")
+    assert release.extras.axis_names == ("Age group", "sex")
+    assert "2 labels of Age group and 2 labels of sex are published" in release.describe()
+    fit = cv.TopicModel(1, draws=4, tune=4, chains=2, seed=1, progress=False).fit(release)
+    assert fit.counts_table(release).columns[:2].tolist() == ["Age group", "sex"]
+    wide = frame.pivot(index="Age group", columns="sex", values="n")
+    for values, names in (
+        (wide, ("Age group", "sex")),
+        (wide.rename_axis(columns=None), ("Age group", None)),
+    ):
+        assert cv.import_reports(values, m.RandomRounding(3), "a table").extras.axis_names == names
+    assert cv.import_reports(wide.to_numpy(), m.RandomRounding(3), "a table").extras.axis_names is None
+
+
 def test_rows_that_a_long_table_lacks_are_reports_only_where_absence_is_one():
     frame = pd.DataFrame({"place": ["a", "a", "b"], "age": ["x", "y", "y"], "n": [12, np.nan, 0]})
     hidden = cv.import_long(frame, ["place", "age"], "n", m.Suppression(10), "s")
@@ -234,7 +251,7 @@ def test_a_mask_beside_geometric_noise_gives_the_same_data(tmp_path):
 def test_masked_cells_hide_what_their_mechanism_cannot_have_made():
     values, each = by_column()
     for mask in (None, np.zeros(MASK.shape, bool)):
-        with pytest.raises(ValueError, match="at least 10, or absent, under Suppression"):
+        with pytest.raises(ValueError, match="at least 10, or absent, under suppression"):
             cv.import_reports(values, each, "s", mask=mask)
     zeros = np.zeros((40, 2))
     with pytest.raises(ValueError, match="truncated at zero"):

@@ -125,3 +125,28 @@ def test_most_releases_have_none():
     assert Release(COUNTS, PrivacyLevel(1, 1), False).extras is NO_EXTRAS
     assert NO_EXTRAS.cells_in_words(2) == NO_EXTRAS.rows_in_words(None, None) == ""
     assert NO_EXTRAS.described(2) == NO_EXTRAS.arrays(2) == {}
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (("a",), "2 strings or None"),
+        ((None, None), "one of them a string"),
+        ((1, "b"), "got 1"),
+        (("", "b"), "got ''"),
+        (("a\0", "b"), "in entry 0"),
+        ("ab", "got 'ab'"),
+    ],
+)
+def test_names_that_no_axis_has_are_refused(names, said):
+    with pytest.raises(ReleaseError, match=f"names of axes must be.*{said}"):
+        Release(COUNTS, Rounding(5), False, source="a test", extras=Extras(axis_names=names))
+
+
+def test_names_of_axes_in_a_file_are_checked(tmp_path):
+    Release(COUNTS, Rounding(5), False, source="a test", extras=Extras(axis_names=["a", None])).save(
+        tmp_path / "a.npz"
+    )
+    found = Release.load(tmp_path / "a.npz")
+    assert found.extras.axis_names == ("a", None)
+    assert found.schema_hash == Release(COUNTS, Rounding(5), False, source="a test").schema_hash

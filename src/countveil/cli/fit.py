@@ -1,5 +1,6 @@
 """``countveil fit``: topics, communities or components behind a release."""
 
+import re
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -219,7 +220,10 @@ def fit_tensor(
     components: Annotated[str, typer.Option(help=f"Number of components K, or {AUTO}.")] = "10",
     modes: Annotated[
         str | None,
-        typer.Option(help="Names of the axes (modes), separated by commas [default: mode0,mode1,...]."),
+        typer.Option(
+            help="Names of the axes (modes), separated by commas [default: those of the table that was imported, or "
+            "else mode0,mode1,...]."
+        ),
     ] = None,
     shape: Shape = None,
     rows: Rows,
@@ -241,13 +245,24 @@ def fit_tensor(
     from countveil.fit import TensorModel
 
     tensor = folded(data, shape)
-    names = None if modes is None else names_in(modes)
+    names = names_of_axes(tensor) if modes is None else names_in(modes)
     model = TensorModel(number, modes=names, prevalence=rows.prevalence, **sampling.arguments())
     fit_to(model, tensor, saving, about)
     print_parts(model, members)
     print_rows(model)
     print_totals(model)
     return finish(model, output, members)
+
+
+def names_of_axes(data: "Observations") -> list[str] | None:
+    """What data call their axes, as names of modes; None if they do not name all, or in ways that modes cannot have."""
+    from countveil.models.layout import checked_modes
+
+    names = [re.sub(r"\W+", "_", name or "").strip("_") for name in data.provenance.axis_names]
+    try:
+        return checked_modes(names, len(data.mode_shape), "component", "term") if all(names) else None
+    except ValueError:
+        return None
 
 
 def folded(data: "Data", shape: str | None) -> "Observations":

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from countveil.data.frames import cells_of_frame, with_places
 from countveil.data.labels import Axis, axes_of, in_order, texts_of
+from countveil.data.labels import axis_names as names_of_axes
 from countveil.data.matrices import check_mask, check_matrix, read_exposure, unwrap
 from countveil.data.mechanism_checks import hidden_as_zero
 from countveil.data.numbering import by_mechanism, in_rows, refuse_repeated, with_bounds
@@ -45,6 +46,7 @@ def import_reports(
     row_labels: Sequence[str] | None = None,
     column_labels: Sequence[str] | None = None,
     labels: Sequence[Sequence[str] | None] | None = None,
+    axis_names: Sequence[str | None] = (),
     totals: Any = None,
     exposure: Any = None,
     simulated: bool = False,
@@ -62,6 +64,8 @@ def import_reports(
             Its value is not read.
         row_labels, column_labels: of two axes, instead of the values' own.
         labels: a list or None for each of more axes.
+        axis_names: what the axes are called, also in tables of fits, None for one without a name; by default the names
+            in a DataFrame.
         totals: sums of the counts that were published too, as for ``Reports``: a list of (axis or groups, values) where
             they are exact, or of (axis or groups, values, mechanism). Groups have the labels of values that are a
             Series. Fits by ``gibbs`` use all of them.
@@ -77,7 +81,7 @@ def import_reports(
             sparse values of three axes or more that are too large; labels, a mask or a source that do not fit;
             totals that counts with these reports cannot have.
     """
-    axes = axes_of(values, row_labels, column_labels, labels)
+    axes, of_table = axes_of(values, row_labels, column_labels, labels), names_of_axes(values)
     mask = in_order("mask", mask, axes)
     values, mask, rows, columns = unwrap(dense_if_many_axes(values), mask, row_labels, column_labels)
     if values.ndim < 2:
@@ -96,6 +100,7 @@ def import_reports(
     names = tuple(None if each is None else tuple(texts_of(each)) for each in named)
     kept, cut = checked(values, stated, hidden)
     known = released_totals(totals, values.shape, axes)
+    called = tuple(axis_names) or of_table
     found = Release(
         kept,
         stated,
@@ -107,6 +112,7 @@ def import_reports(
             totals=None if known is None else tuple(known),
             mask=hidden,
             exposure=released_exposure(exposure, axes, tuple(values.shape), hidden),
+            axis_names=called if any(called) else None,
         ),
     )
     check_totals(found)
@@ -217,6 +223,7 @@ def import_long(
         source,
         mask=gone,
         labels=cells.labels,
+        axis_names=axes,
         totals=known,
         exposure=exposures,
         simulated=simulated,

@@ -101,6 +101,7 @@ def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
     refuse_same_twice(layers)
     levels = together(read, axes[0], n_rows)
     sources = dict.fromkeys(each.source for each in read if each.source is not None)
+    names = {each.extras.axis_names or () for each in read}
     provenance = Provenance(
         simulated=any(each.simulated for each in read),
         source="; ".join(sources) or None,
@@ -108,6 +109,7 @@ def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
         promise=joint_promise(levels),
         levels=levels,
         covariates=covariates,
+        axis_names=names.pop() if len(names) == 1 else (),
         releases=tuple(read),
     )
     shaped = [each._replace(mechanism=in_rows(each.mechanism, each.values.ndim)) for each in layers]

@@ -88,9 +88,9 @@ def axes_of(data: Any, rows: Any = None, columns: Any = None, labels: Any = None
 
 
 def axis_names(data: Any) -> tuple[str | None, ...]:
-    """What a table calls its rows and columns, None for an axis without a name; empty for anything else."""
+    """What a table calls its axes, None for one without a name; empty for anything that names none."""
     if not isinstance(data, pd.DataFrame):
-        return ()
+        return tuple(getattr(data, "axis_names", ()))
     return tuple(None if axis.name is None else str(axis.name) for axis in data.axes)
 
 

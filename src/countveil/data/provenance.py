@@ -264,7 +264,9 @@ def exposure_of_release(release: Any, exposure: Any) -> Any:
 
 def provenance_of(release: Release) -> Provenance:
     """The provenance of a release's reports."""
-    found = Provenance(release.simulated, release.source, release.directed)
+    found = Provenance(
+        release.simulated, release.source, release.directed, axis_names=release.extras.axis_names or ()
+    )
     if release.extras.waves is not None:
         people = tuple(dict.fromkeys(release.row_labels or ()))
         found = found._replace(promise=promise_to_people(release, people)[1])

@@ -1,4 +1,4 @@
-"""What few releases have besides reports: covariates, waves, totals, a mask, and exposures of the cells.
+"""What few releases have besides reports: covariates, waves, totals, a mask, exposures, and names of axes.
 
 Exposures are what counts are expected to be proportional to, such as a population. They are public numbers that whoever
 imports reports states alongside them.
@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from countveil.privacy import _cells, _covariates, _npy, _totals, _waves
 from countveil.privacy._covariates import RowCovariates
+from countveil.privacy._reports import checked_names
 from countveil.privacy._text import first_wrong
 from countveil.privacy._totals import ReleasedTotals
 from countveil.privacy._waves import Waves
@@ -41,6 +42,7 @@ class Extras(NamedTuple):
             they are exact.
         mask: booleans, True where a cell was never reported, whose report is 0.
         exposure: known exposures of the cells, such as populations, that were imported too.
+        axis_names: what a table that was imported calls its axes, None for an axis without a name.
     """
 
     covariates: RowCovariates | None = None
@@ -48,6 +50,7 @@ class Extras(NamedTuple):
     totals: tuple[ReleasedTotals, ...] | None = None
     mask: Any = None
     exposure: ReleasedExposure | None = None
+    axis_names: tuple[str | None, ...] | None = None
 
     def checked(
         self,
@@ -81,6 +84,7 @@ class Extras(NamedTuple):
             None if self.totals is None else _totals.checked(self.totals, shape),
             mask,
             None if self.exposure is None else checked_exposure(self.exposure, shape),
+            None if self.axis_names is None else checked_names(self.axis_names, len(shape)),
         )
 
     def cells_in_words(self, n_axes: int) -> str:
@@ -107,6 +111,8 @@ class Extras(NamedTuple):
             found["masked"] = len(_cells.encoded_mask(self.mask, n_axes))
         if self.exposure is not None:
             found["exposure_shape"] = list(self.exposure.shape)
+        if self.axis_names is not None:
+            found["axis_names"] = list(self.axis_names)
         return found
 
     def arrays(self, n_axes: int) -> dict[str, Any]:
@@ -132,6 +138,7 @@ class Extras(NamedTuple):
             _totals.decoded(meta, values),
             _cells.decoded_mask(values["masked_cells"], tuple(meta["shape"])) if "masked" in meta else None,
             None if shape is None else ReleasedExposure(values["exposure"], tuple(shape)),
+            tuple(meta["axis_names"]) if "axis_names" in meta else None,
         )
 
 

@@ -47,6 +47,7 @@ _OPTIONAL = {
     "mechanism_shape": list,
     "masked": int,
     "exposure_shape": list,
+    "axis_names": list,
 }
 _LAYOUTS = {"dense": ("reports",), "csr": ("data", "indices", "indptr")}
 

@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -184,9 +185,26 @@ def check_labels(labels: Labels, shape: tuple[int, ...]) -> None:
             raise ReleaseError(f"labels of axis {axis} must be {WRITABLE}, got {got}")
 
 
-def describe_labels(labels: Labels) -> str:
+def checked_names(names: Any, n_axes: int) -> tuple[str | None, ...]:
+    """What axes are called, None for one without a name; raises ReleaseError for anything else."""
+    rule = f"names of axes must be {n_axes} strings or None, one of them a string"
+    found = tuple(names) if isinstance(names, list | tuple) else ()
+    if len(found) != n_axes or not any(found):
+        raise ReleaseError(f"{rule}, got {shown(names)}")
+    if wrong := first_wrong(found, lambda name: name is None or (type(name) is str and name != "")):
+        raise ReleaseError(f"{rule}, got {wrong}")
+    place = unwritable([name or "" for name in found])
+    if place is not None:
+        raise ReleaseError(f"names of axes must be {WRITABLE}, got {shown(found[place])} in entry {place}")
+    return found
+
+
+def describe_labels(labels: Labels, names: Sequence[str | None] | None = None) -> str:
     """One sentence that counts the labels, which no noise protects; empty where there are none."""
     kinds = ["row label", "column label", *(f"label of axis {axis}" for axis in range(2, len(labels)))]
+    if names is not None:
+        both = zip(kinds, names, strict=False)
+        kinds = [kind if name is None else f"label of {name}" for kind, name in both]
     counted = [
         f"{len(names)} {kind if len(names) == 1 else kind.replace('label', 'labels', 1)}"
         for names, kind in zip(labels, kinds, strict=False)

@@ -44,7 +44,7 @@ class Release:
     or None for each axis. Rows are records, and labels of the other axes are the schema. ``directed`` is None except
     for networks, whose rows and columns are the same actors: True where the two directions of a pair are counts of
     their own, False where each pair is reported once, above the diagonal. ``extras`` are what few releases have:
-    covariates, waves, totals, a mask and exposures.
+    covariates, waves, totals, a mask, exposures and names of axes.
 
     ``source`` is None where the owner's side drew the noise. Reports that somebody else published are *imported*
     (``countveil.import_reports``): ``source`` is one line on where they are from, the mechanism may be any of
@@ -201,7 +201,7 @@ class Release:
             + _NETWORKS[self.directed]
             + self._describe_mechanisms()
             + self.extras.rows_in_words(self.row_labels, self.levels if self._known_levels else None)
-            + (f" {published}" if (published := describe_labels(self.labels)) else "")
+            + (f" {published}" if (published := describe_labels(self.labels, self.extras.axis_names)) else "")
             + (" None of this holds for simulated noise." if self.simulated else "")
         )
 

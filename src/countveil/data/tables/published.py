@@ -85,6 +85,7 @@ class ProtectedTable(NamedTuple):
     column_labels: list[str] | None
     cells: Cells | None = None  # None of arrays in files of their own
     layout: Layout | None = None
+    axis_names: tuple[str | None, ...] = ()  # rows have that of the column of labels
 
     def part(self, rows: np.ndarray, columns: np.ndarray) -> "ProtectedTable":
         """The rows and columns with True."""
@@ -98,7 +99,7 @@ class ProtectedTable(NamedTuple):
         if isinstance(inside, np.ma.MaskedArray) and not np.ma.is_masked(inside):
             inside = inside.data
         cells = None if self.cells is None else self.cells._replace(code=self.cells.code[rows][:, columns])
-        return ProtectedTable(inside, labels[0], labels[1], cells, self.layout)
+        return ProtectedTable(inside, labels[0], labels[1], cells, self.layout, self.axis_names)
 
 
 class LongTable(NamedTuple):
@@ -213,6 +214,7 @@ def read_protected(
         titles if given.names is not None else None,
         cells,
         given.layout,
+        (" ".join(filter(None, (names[place] for place in places))) or None, None) if given.names else (),
     )
 
 
