@@ -193,7 +193,7 @@ def checked_names(names: Any, n_axes: int) -> tuple[str | None, ...]:
         raise ReleaseError(f"{rule}, got {shown(names)}")
     if wrong := first_wrong(found, lambda name: name is None or (type(name) is str and name != "")):
         raise ReleaseError(f"{rule}, got {wrong}")
-    place = unwritable([name or "" for name in found])
+    place = unwritable(tuple(name or "" for name in found))
     if place is not None:
         raise ReleaseError(f"names of axes must be {WRITABLE}, got {shown(found[place])} in entry {place}")
     return found
