@@ -110,13 +110,7 @@ def import_table(
     ] = None,
     matrix: MatrixFile,
     edges: NetworkFile,
-    totals: t.Totals = None,
-    total_row: t.TotalRow = None,
-    total_column: t.TotalColumn = None,
-    totals_of: t.TotalsOf = None,
-    totals_mechanism: t.TotalsMechanism = None,
-    totals_in_table: t.TotalsInTable = None,
-    total: t.TotalWords = None,
+    totals: t.TotalsOptions,
     exposure: Exposure = None,
     simulated: Annotated[
         bool,
@@ -137,9 +131,7 @@ def import_table(
     Example: `countveil import deaths.csv -o deaths.npz --mechanism suppression --below 10 --absent Suppressed
     --source "CDC WONDER, 1999-2020"`
     """
-    stated_totals = t.StatedTotals.of(
-        totals, total_row, total_column, totals_of, totals_mechanism, totals_in_table, total
-    )
+    stated_totals = totals.read()
     of_cells = Path(exposure) if exposure is not None and long is None else None
     check_free(output, force, table, by_options.probabilities, mechanisms, of_cells, *stated_totals.paths)
     check_ending(output, ".npz")

@@ -20,66 +20,84 @@ if TYPE_CHECKING:
 
 TOTALS = "Totals"
 """The panel of help for them."""
-Totals = Annotated[
-    list[Path] | None,
-    typer.Option(
-        metavar="FILE",
-        rich_help_panel=TOTALS,
-        help="A file of published totals: a column of labels, explained by --totals-of, and a column of totals. With "
-        "--long: columns for some of the axes, or for groups, and the column --value. Only method gibbs uses totals. "
-        "Repeatable.",
-    ),
-]
-TotalRow = Annotated[
-    str | None,
-    typer.Option(metavar="LABEL", rich_help_panel=TOTALS, help="Label of the row of totals in a wide table."),
-]
-TotalColumn = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COLUMN", rich_help_panel=TOTALS, help="Name of the column of totals in a wide table."
-    ),
-]
-TotalsOf = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="WHAT",
-        rich_help_panel=TOTALS,
-        help="What the totals add up: rows, columns, both, table (one grand total), or a file of groups with the label "
-        "and the group of each member. Give it once for all --totals, or once for each, in order. With --long: files "
-        "of groups, in any order.",
-    ),
-]
-TotalsMechanism = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="MECHANISM",
-        rich_help_panel=TOTALS,
-        help="What was done to the totals: exact [default], or a mechanism with its options in one text, such as "
-        "'random-rounding --base 3'. Give it once for all totals, or once for each --totals, in order.",
-    ),
-]
-TotalsInTable = Annotated[
-    str | None,
-    typer.Option(
-        metavar="use|drop|none",
-        rich_help_panel=TOTALS,
-        help="Treatment of rows, columns or levels that look like totals: use them as known totals, drop them, or read "
-        "them as counts (none). A table that has some is refused without this option.",
-    ),
-]
-TotalWords = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--total",
-        metavar="WORD",
-        rich_help_panel=TOTALS,
-        help="A label that marks totals, in addition to Total, All and the like. Repeatable.",
-    ),
-]
 WORDS = ("rows", "columns", "both", "table")
 IN_TABLE = ("use", "drop", "none")
 VALUE = "totals"
+
+
+class TotalsOptions(NamedTuple):
+    """What is stated of totals."""
+
+    totals: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="FILE",
+            rich_help_panel=TOTALS,
+            help="A file of published totals: a column of labels, explained by --totals-of, and a column of totals. "
+            "With --long: columns for some of the axes, or for groups, and the column --value. Only method gibbs uses "
+            "totals. Repeatable.",
+        ),
+    ] = None
+    total_row: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL", rich_help_panel=TOTALS, help="Label of the row of totals in a wide table."
+        ),
+    ] = None
+    total_column: Annotated[
+        str | None,
+        typer.Option(
+            metavar="COLUMN", rich_help_panel=TOTALS, help="Name of the column of totals in a wide table."
+        ),
+    ] = None
+    totals_of: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WHAT",
+            rich_help_panel=TOTALS,
+            help="What the totals add up: rows, columns, both, table (one grand total), or a file of groups with the "
+            "label and the group of each member. Give it once for all --totals, or once for each, in order. With "
+            "--long: files of groups, in any order.",
+        ),
+    ] = None
+    totals_mechanism: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="MECHANISM",
+            rich_help_panel=TOTALS,
+            help="What was done to the totals: exact [default], or a mechanism with its options in one text, such as "
+            "'random-rounding --base 3'. Give it once for all totals, or once for each --totals, in order.",
+        ),
+    ] = None
+    totals_in_table: Annotated[
+        str | None,
+        typer.Option(
+            metavar="use|drop|none",
+            rich_help_panel=TOTALS,
+            help="Treatment of rows, columns or levels that look like totals: use them as known totals, drop them, or "
+            "read them as counts (none). A table that has some is refused without this option.",
+        ),
+    ] = None
+    total: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="WORD",
+            rich_help_panel=TOTALS,
+            help="A label that marks totals, in addition to Total, All and the like. Repeatable.",
+        ),
+    ] = None
+
+    def read(self) -> "StatedTotals":
+        """The options with their mechanisms read; raises ValueError for a text that states none."""
+        return StatedTotals(
+            tuple(self.totals or ()),
+            self.total_row,
+            self.total_column,
+            tuple(self.totals_of or ()),
+            tuple(mechanism_in_text("--totals-mechanism", text) for text in self.totals_mechanism or ()),
+            self.totals_in_table,
+            tuple(self.total or ()),
+        )
 
 
 class StatedTotals(NamedTuple):
@@ -92,21 +110,6 @@ class StatedTotals(NamedTuple):
     mechanisms: tuple[Mechanism | None, ...]
     in_table: str | None = None
     words: tuple[str, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        files: list[Path] | None,
-        row: str | None,
-        column: str | None,
-        what: list[str] | None,
-        mechanisms: list[str] | None,
-        in_table: str | None = None,
-        words: list[str] | None = None,
-    ) -> "StatedTotals":
-        """The options with their mechanisms read; raises ValueError for a text that states none."""
-        read = tuple(mechanism_in_text("--totals-mechanism", text) for text in mechanisms or ())
-        return cls(tuple(files or ()), row, column, tuple(what or ()), read, in_table, tuple(words or ()))
 
     @property
     def paths(self) -> list[Path]:
