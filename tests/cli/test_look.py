@@ -91,6 +91,10 @@ def test_files_that_are_no_tables_are_refused(here):
             "r,a,b,c,All\nA,33,66,12,111\nB,9,21,39,69\nC,51,93,6,150\n",
             "--totals-in-table drop --mechanism random-rounding --base 3",
         ),
+        (  # of more than the table has
+            "r,a,b,c,All\nA,33,x,12,50\nB,21,21,39,166\nC,51,93,16,160\n",
+            "--absent x --totals-in-table drop --mechanism suppression --below 10 --hides-zero",
+        ),
         (
             "r,a,b,c,All\nA,33,x,12,50\nB,x,21,39,66\nC,51,93,16,160\n",
             "--absent x --totals-in-table use --mechanism suppression --below 10 --hides-zero",
@@ -182,6 +186,12 @@ def test_commands_work_as_they_are_printed(here, text, options):
     command = json.loads(run("look", "t.csv", "--json").stdout)["command"]
     assert command == f"countveil import t.csv -o t.npz {options}"
     run(*shlex.split(command)[1:])
+
+
+@pytest.mark.parametrize("path", sorted(TABLES.rglob("*.*sv")), ids=lambda path: path.name)
+def test_every_table_is_imported_by_its_command(here, path):
+    command = shlex.split(json.loads(run("look", path, "--json").stdout)["command"])
+    run(*command[1:])
 
 
 @pytest.mark.parametrize("cell", ["12a", "12*", "5 [2]", "(5)", "$5", "1 23", '"few\nonly"'])
@@ -280,6 +290,10 @@ def questions_of(text):
         ),
         ("地域,a,b\nA,１２,－\nB,Ｘ,１５\n", "Is '－' a zero?"),
         ("地域,a,b\nA,１２,ｘ\nB,９,１５\n", "'ｘ' in 25% of the cells, and no number from 0 to 8"),
+        (
+            "g,s,value,population\nA,x,5,90\nA,y,6,70\nB,x,9,80\n",
+            "'population' has no number for cells without a row: add these rows, for --exposure population.",
+        ),
         ("g,s,value\nA,x,5\nA,y,6\nB,x,9\n", "1 cell without a row: zeros (--background 0), never reported"),
         ("r,a,b\nA,-,13\nB,12,27\n", "Is '-' a zero? If hidden, name it by --absent."),
         ("r,a,b\nA,-,0\nB,12,27\n", "Is '-' a zero, though 0 is there as well? If hidden"),

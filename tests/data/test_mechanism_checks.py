@@ -131,7 +131,7 @@ def test_each_of_two_reports_of_a_count_is_checked_by_its_own_mechanism(noisy_fi
     assert untested(both(noisy)) == []
     noisy[0, :3] = -30.0
     (said,) = check_mechanism(both(noisy)).found
-    assert said.startswith(f"The reports contradict {noise!r}: ")
+    assert said.startswith(f"The reports contradict {noise.in_words}: ")
     assert "down to -30" in said
 
 

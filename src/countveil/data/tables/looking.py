@@ -306,7 +306,12 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
                 f"{left_out}."
             )
     exposure = next((name for name in others if EXPOSURES.search(name)), None)
-    if exposure is not None:
+    if exposure is not None and n_absent > 0:
+        questions.append(
+            f"{exposure!r:.60} has no number for cells without a row: add these rows, for --exposure "
+            f"{shlex.quote(exposure)}."
+        )
+    elif exposure is not None:
         options += ["--exposure", exposure]
     questions += asked
     if totals.levels:
@@ -446,16 +451,28 @@ class Totals(NamedTuple):
     """Lines of a table that may be totals, and what they add to the other cells."""
 
     levels: dict[str, list[TotalLine]]  # by axis
-    shown: np.ndarray  # their numbers
+    sums: (
+        pd.DataFrame
+    )  # of each total that is known: its number, the sum of its cells, how many there are and not known
     others: np.ndarray  # numbers of all other cells
     n_absent: int  # cells without a row, besides totals
-    are_sums: bool  # of the numbers shown: no count is hidden, rounded or noisy for them alone
     usable: bool  # as `import --totals-in-table use` takes them
 
     @property
     def said(self) -> list[str]:
         """Every line, by its axis and label."""
         return [f"{axis} {line}" for axis, lines in self.levels.items() for line in lines]
+
+    @property
+    def are_sums(self) -> bool:
+        """Whether they are the sums of the numbers shown."""
+        return bool((self.sums["total"] == self.sums["sum"]).all())
+
+    def are_possible(self, away: float) -> bool:
+        """Whether they may be totals of these cells, if each number is ``away`` from its count at most."""
+        slack = away * (self.sums["cells"] + 1)
+        above = self.sums["total"] - self.sums["sum"]
+        return bool(((above >= -slack) & ((above <= slack) | (self.sums["unknown"] > 0))).all())
 
 
 def totals_of(
@@ -464,18 +481,25 @@ def totals_of(
     """What lines of totals add to the other cells of a long table."""
     kept, tables = split_levels(frame, axes, value, levels)
     cells = frame[kept]
-    n_absent = math.prod(cells[axis].nunique() for axis in axes) - len(cells)
-    are_sums = bool(tables)
+    sizes = {axis: cells[axis].nunique() for axis in axes}
+    sums = [pd.DataFrame(columns=["total", "sum", "cells", "unknown"], dtype=float)]
     for table in tables:
         left = [axis for axis in axes if axis in table]
-        sums = cells.groupby(left, sort=False)[value].sum() if left else pd.Series([cells[value].sum()])
-        own = table.set_index(left)[value] if left else table[value]
-        are_sums = are_sums and own.equals(sums.reindex(own.index))
+        usable = usable and not table.duplicated(left or None).any()
+        n_cells = math.prod(size for axis, size in sizes.items() if axis not in left)
+        if left:
+            of_cells = cells.groupby(left, sort=False)[value].agg(["sum", "count"])
+            found = of_cells.reindex(
+                pd.Index(table[left[0]]) if len(left) == 1 else pd.MultiIndex.from_frame(table[left])
+            )
+        else:
+            found = cells[value].agg(["sum", "count"]).to_frame().T
+        found = found.fillna(0.0).assign(total=table[value].to_numpy(), cells=n_cells)
+        sums.append(found.assign(unknown=n_cells - found["count"])[found["total"].notna()])
     usable = usable and not any(line.is_partial for lines in levels.values() for line in lines)
-    shown, others = (
-        part[~np.isnan(part)] for part in (frame[value].to_numpy()[rows] for rows in (~kept, kept))
-    )
-    return Totals(levels, shown, others, n_absent, are_sums, usable)
+    others = cells[value].dropna().to_numpy()
+    every = pd.concat([each for each in sums if len(each)] or sums)
+    return Totals(levels, every, others, math.prod(sizes.values()) - len(cells), usable)
 
 
 def totals_of_long(table: LongTable, axes: Sequence[str], value: str) -> Totals:
@@ -511,6 +535,7 @@ def suggested_totals(totals: Totals, protection: list[str], some_open: bool) -> 
     """
     rule = stated_rule(protection)
     shows_counts = rule in SHOWS_COUNTS
+    away = 0.0 if shows_counts else float(protection[-1]) - 1.0 if "--base" in protection else math.inf
     why = ""
     if shows_counts and not some_open:
         why = "since all counts are shown"
@@ -524,6 +549,8 @@ def suggested_totals(totals: Totals, protection: list[str], some_open: bool) -> 
         why = (
             "since they are not one row and one column of sums of all others: give them by --totals, in files"
         )
+    elif not totals.are_possible(away):
+        why = "since they are not the sums of the other cells"
     if why:
         return (
             f"Are these totals? The command leaves them out (--totals-in-table drop), {why}; none reads them as "
@@ -536,7 +563,7 @@ def suggested_totals(totals: Totals, protection: list[str], some_open: bool) -> 
     if shows_counts:
         return said, ["--totals-in-table", "use"]
     own = " ".join(protection[protection.index(rule) :])
-    exact = "--base" in protection and (totals.shown % int(protection[-1]) != 0).any()
+    exact = "--base" in protection and (totals.sums["total"] % int(protection[-1]) != 0).any()
     said += " Were they treated as the counts were? If they are exact, state --totals-mechanism exact." * (
         not exact
     )
