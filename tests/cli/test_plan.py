@@ -131,7 +131,7 @@ def test_a_study_of_rho_and_mechanisms_are_planned(tmp_path, monkeypatch):
         "suppression of 1 to 9",
     ]
     assert set(pd.read_csv("out/fits.csv")["method"]) >= {"countveil", "naive", "least squares"}
-    assert "Suppression" in run(*asked, *hidden).stdout
+    assert "suppression of 1 to 9" in run(*asked, *hidden).stdout
     assert "--mechanism suppression must come with --below" in fails(*asked, *hidden[:2])
     assert "--hides-zero must come with" in fails(
         *asked, "--mechanism", "rounding", "--base", "5", "--hides-zero"

@@ -122,7 +122,7 @@ def test_what_another_mechanism_would_make_is_seen(several):
     swapped[0, 1::2] = m.Thresholded(m.Gaussian(4), 3)
     wrong = cv.Reports(values, swapped).also(again, m.DiscreteGaussian(6))
     said = outside(fit, wrong)
-    for part in ("report 1, Thresholded", "report 2, DiscreteGaussian"):
+    for part in ("report 1, Gaussian noise (sigma 4), published above 3", "report 2, discrete Gaussian"):
         assert any(part in name for name in said)
 
 
