@@ -45,6 +45,8 @@ LAYERS = (
 
 OF_KERNELS = {"collections", "functools", "math", "numba", "numpy", "typing"}
 OF_KEEPING = {
+    "hashlib",
+    "pathlib",
     "contextlib",
     "os",
     "stat",
