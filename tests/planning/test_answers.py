@@ -77,7 +77,7 @@ def test_wrong_totals_and_intervals_are_told_also_where_the_error_is_not():
     (line,) = misleads(summary(told))
     assert "naive is no worse on the mean error, but do not trust it: " in line
     assert "it sees 1.5 times the true number of counts; " in line
-    assert "the middle 90% of its draws holds the true rate in 40% of cells (ours in 90%)" in line
+    assert "the middle 90% of its draws covers 40% of the true rates (ours 90%)" in line
 
 
 def test_too_much_noise_is_said():

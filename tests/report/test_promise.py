@@ -26,8 +26,9 @@ def test_the_level_of_the_release_is_said_in_its_own_words():
     assert found.kind == "private"
     assert found.paragraphs[1] == f"The level is N = 2, epsilon = 1. {level.describe()}"
     one = {d: (factor, right) for d, factor, right in found.distances}
-    assert one["2"] == (f"{math.e:.3g} times", "at most 70 of 100")
-    assert one["50"] == ("more than a million times", "practically all")
+    assert one["2"] == (f"{math.e:.3g} times", "at most 69.7%")
+    assert "right in at most 69.7% of cases" in found.paragraphs[1], "one number for one thing"
+    assert one["50"] == ("more than a million times", "at most 99.9999%")
 
 
 def test_without_a_release_the_promise_is_recomputed_from_the_noise():

@@ -128,7 +128,7 @@ def _verdict(here: pd.DataFrame) -> str:
         said.append(f"it sees {off:.2g} times the true number of counts")
     if naive["coverage"] < LOW_COVERAGE:
         said.append(
-            f"the middle 90% of its draws holds the true rate in {naive['coverage']:.0%} of cells (ours in "
+            f"the middle 90% of its draws covers {naive['coverage']:.0%} of the true rates (ours "
             f"{ours['coverage']:.0%})"
         )
     if _worse(naive, squares, measure):

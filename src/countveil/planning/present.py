@@ -23,7 +23,7 @@ HEADINGS = {
     "log_score": "log score\nper token",
     "topic_error": "topic\nerror",
     "interval_width": "width of\ndraws",
-    "coverage": "holds\nrate",
+    "coverage": "cover-\nage",
     "total": "total\n/ true",
 }
 FILES = ("plan.csv", "fits.csv", "plan.png", "plan.svg")
@@ -50,8 +50,8 @@ def present(
     screen.print(plan_table(found))
     screen.print(
         "MAE: mean absolute error per cell. Topic error: total variation distance to the "
-        "true topics, matched. Width of draws: of the range that holds the middle 90% of a rate's draws. Holds rate: "
-        "share of cells whose true rate is in that range; it would be 90% if the range were a calibrated interval. "
+        "true topics, matched. Width of draws: of the range of the middle 90% of a rate's draws. Coverage: "
+        "share of true rates inside that range; countveil's is below 90% because the chains of a plan are short. "
         "Total / true: the sum of a "
         "method's rates over that of the true counts. Rates of zero are scored as 0.001. Least squares "
         "is given signed reports, which a study that cuts reports at zero does not have, and zeros where a count has "
@@ -112,7 +112,7 @@ def _cell(row: pd.Series, measure: str) -> str:
     if np.isnan(mean):
         return "-"
     if measure in ("coverage", "total"):
-        return f"{mean:.2f}"
+        return f"{mean:.0%}" if measure == "coverage" else f"{mean:.2f}"
     digits = 3 if abs(mean) < 10.0 else 2
     return f"{mean:.{digits}f}±{error:.{digits}f}".replace("±0.", "±.")
 

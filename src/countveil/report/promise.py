@@ -206,7 +206,4 @@ def _factor(level: PrivacyLevel, distance: int) -> str:
 
 def _guesses(level: PrivacyLevel, distance: int) -> str:
     """How often the best guess between two equally likely sets of counts can be right."""
-    wrong = promise.wrong_guesses(level.rate, distance)
-    if promise.strength_of(wrong) == "nothing":
-        return "practically all"
-    return f"at most {math.ceil(100.0 * (1.0 - wrong))} of 100"
+    return f"at most {promise.percent(promise.wrong_guesses(level.rate, distance))}"
