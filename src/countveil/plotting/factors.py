@@ -99,6 +99,7 @@ def chosen(known: list[int], which: Iterable[int]) -> list[int]:
 def prevalence(fit: Fit, interval: float = 0.9, *, mode: str | None = None, ax: Any = None) -> Any:
     """Each topic's (community's, component's) share of all expected counts, with intervals; returns the axes.
 
+    The best supported come first, within the same support the largest.
     Each is drawn from the chains that have it; those that at most half of the chains have are grey.
     A fit whose intervals are not calibrated is drawn without any, and the label of the axis says why.
     With several kinds of components, ``mode`` is an axis of the kind that is meant; the first kind by default.
@@ -108,14 +109,14 @@ def prevalence(fit: Fit, interval: float = 0.9, *, mode: str | None = None, ax: 
         ValueError: interval not between 0 and 1; an unknown mode; components that cannot be listed.
     """
     mode = listed_axis(fit, mode)
+    support = fit.parts.support(axis=mode).set_index("component")["support"]
     found = fit.parts.prevalences(interval, axis=mode)
+    found = found.sort_values(found.columns[0], key=lambda numbers: numbers.map(support.index.get_loc))
     ax = style.axes_for(ax, 6.4, 0.8 + 0.2 * len(found))
     y, middle = np.arange(len(found)), found["prevalence"].to_numpy()
     ends = ends_of(found, middle)
-    support = (
-        fit.parts.support(axis=mode).set_index("component")["support"].reindex(found.iloc[:, 0]).to_numpy()
-    )
-    ax.barh(y, middle, color=np.where(support <= STABLE, style.GREY, style.SKY), height=0.7)
+    unstable = support.reindex(found.iloc[:, 0]).to_numpy() <= STABLE
+    ax.barh(y, middle, color=np.where(unstable, style.GREY, style.SKY), height=0.7)
     if ends is not None:
         ax.errorbar(middle, y, xerr=ends, color=style.BLACK, linestyle="none", capsize=2, linewidth=1.2)
     name = found.columns[0]

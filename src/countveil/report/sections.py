@@ -188,7 +188,7 @@ class Card(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """All components of one kind, by their numbers."""
+    """All components of one kind, in the order of ``support``."""
 
     part: Part
     anchor: str
@@ -205,7 +205,7 @@ def kinds(fit: FactorizationEstimator, n: int) -> list[Kind]:
     """
     found = []
     for i, part in enumerate(fit._reader.kinds):
-        every = sorted(cards(fit, part, n, f"part-{i}" if i else "part"), key=lambda card: card.number)
+        every = cards(fit, part, n, f"part-{i}" if i else "part")
         stable, others = ([card for card in every if card.stable is wanted] for wanted in (True, False))
         anchor = f"parts-{i}" if i else "parts"
         found.append(Kind(part, anchor, stable, others, why_more(fit, part, len(every))))
