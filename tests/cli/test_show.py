@@ -61,8 +61,17 @@ def test_tables_are_printed_as_json(fitted):
     assert [row["word"] for row in found["topics by word"]] == table["word"].tolist()
     assert found["topics by word"][0].keys() == set(table.columns)
     assert found["verdict"] == fit.diagnostics().verdict
-    (word,) = json.loads(run("show", "f.nc", "--word", "word3", "--json").stdout).values()
-    assert len(word) == len(fit.documents.find_word("word3"))
+    found = json.loads(run("show", "f.nc", "--word", "word3", "--json").stdout)
+    assert len(found["word"]) == len(fit.documents.find_word("word3"))
+    assert (found["state"], found["verdict"]) == (fit.diagnostics().state, fit.diagnostics().verdict)
+
+
+def test_every_view_begins_its_verdict_with_the_state(fitted):
+    line = cv.load("f.nc").diagnostics().line
+    assert line.startswith(f"{cv.load('f.nc').diagnostics().state.capitalize()}")
+    for options in ((), ("--word", "word3"), ("--documents", "2")):
+        assert line in " ".join(run("show", "f.nc", *options).stdout.split())
+    assert line in " ".join(run("report", "f.nc", "-o", "f.html", "--release", "r.npz").stdout.split())
 
 
 def test_what_cannot_be_shown_is_refused_in_one_line(fitted):

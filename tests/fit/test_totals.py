@@ -124,7 +124,11 @@ def test_a_total_falls_short_beyond_its_interval_and_two_errors(totals, short):
 def test_the_printed_interval_is_that_of_the_reports_where_they_have_one():
     found, half = Totals(100.0, 10.0, 60.0, 55.0, 65.0), 10.0 * norm.ppf(0.95)
     assert (found.lower, found.upper) == pytest.approx((100.0 - half, 100.0 + half))
-    assert str(found) == "60 by this fit; 84 to 116 from the reports, without a model (90% interval)"
+    outside = ", which the fit lies outside of: report the interval"
+    assert (
+        str(found) == f"60 by this fit; 84 to 116 from the reports, without a model (90% interval){outside}"
+    )
+    assert str(found._replace(fitted=90.0)).endswith("without a model (90% interval)")
     assert found.facts == {
         "reported": 100.0,
         "error": 10.0,

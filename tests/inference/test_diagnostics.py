@@ -1,14 +1,17 @@
 from statistics import NormalDist
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from countveil.inference.diagnostics import (
+    Diagnostics,
     Share,
     State,
     diagnose,
     diagnose_optimiser,
     nested,
+    quantity_of,
     undetermined_in_words,
     upwards,
     withdrawn,
@@ -31,6 +34,35 @@ def test_independent_draws_of_agreeing_chains_suffice():
     assert found.state == State.SAFE
     assert found.table.columns.tolist() == ["r_hat", "ess_bulk", "ess_tail", "r_hat_nested"]
     assert found.table.loc["a", "ess_bulk"] == pytest.approx(4000, rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("name", "r_hat", "nested", "ess", "said", "fine"),
+    [
+        ("a", 1.0, 1.0, 900, "chains agree; at least 400 effective draws", True),
+        ("a", np.nan, 1.0, 900, "chains agree; at least 400 effective draws", True),  # nothing moves
+        ("a", 1.05, 1.01, 90, "chains agree roughly; fewer than 400 effective draws", True),
+        ("a", 1.3, 1.05, 90, "chains differ; averages over all of them are steady; fewer than 400", True),
+        ("a", 1.3, 1.06, 900, "chains differ; averages over all of them are not steady; at least 400", False),
+        ("log-likelihood", 1.3, 1.5, 900, "chains differ, which is no result to report; at least 400", True),
+        ("a", np.nan, np.nan, 900, "one chain, so agreement is unknown; at least 400", False),
+        ("a", 1.0, 1.0, np.nan, "too few draws to say", False),
+    ],
+)
+def test_a_quantity_in_words_and_whether_it_speaks_against_the_fit(name, r_hat, nested, ess, said, fine):
+    row = pd.Series({"r_hat": r_hat, "r_hat_nested": nested, "ess_bulk": ess, "ess_tail": 950.0})
+    found = quantity_of(name, row)
+    assert (found[0].startswith(said), found[1]) == (True, fine)
+
+
+def test_a_line_begins_with_the_state():
+    for verdict, state, line in (
+        ("Safe to report: they agree.", State.SAFE, "Safe to report: they agree."),
+        ("Safe to report with support: so.", State.WITH_SUPPORT, "Safe to report with support: so."),
+        ("The sum is off. They agree.", State.UNSAFE, "Not safe yet. The sum is off. They agree."),
+        ("One chain only.", State.UNCHECKED, "Not checked. One chain only."),
+    ):
+        assert Diagnostics(pd.DataFrame(), verdict, state).line == line
 
 
 def test_slow_chains_agree_only_roughly():

@@ -8,6 +8,7 @@ from scipy import stats
 from scipy.special import digamma, logsumexp
 
 import countveil as cv
+from countveil.fit.simulated_releases import check
 from countveil.inference import gibbs
 from countveil.inference.dispersion import unseen_rates
 from countveil.inference.factors import column_exposures, make_links, row_exposures
@@ -21,7 +22,7 @@ from countveil.laws.noise import TWO_SIDED_GEOMETRIC
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior
 from countveil.models.spec import axis_sizes, parse_spec
-from countveil.report.check import check, noise_of
+from countveil.report.noise import noise_alone
 from tests.count_laws import laws_by_draws
 from tests.joint import FALSE_ALARM, SERIAL, batch_error, bound, fitted, two_sided_geometric
 from tests.recipes.bursts import PRIOR, Bursts
@@ -286,9 +287,9 @@ def test_simulated_reports_are_of_each_draws_own_law(topics):
     total = simulated.sum(("doc", "word")).to_numpy()
     assert np.mean(means) < total.mean() < np.mean(means) + 1.2 * by_noise
     assert total.std() > 1.5 * np.sqrt(total.mean())  # far more than that of Poisson counts
-    seen = noise_of(fit, data)
+    seen = noise_alone(fit, data)
     assert seen.sum_of_rates == pytest.approx(np.mean(means), rel=0.1)
-    assert all(each.verdict for each in check(fit, data, np.random.default_rng(2)).statistics)
+    assert all(each.verdict for each in check(fit, data).statistics)
 
 
 def test_laws_of_true_counts_are_averages_over_the_parameter(topics):

@@ -8,9 +8,9 @@ import pytest
 
 import countveil as cv
 from countveil.fit.parts import Parts
-from countveil.inference.diagnostics import State
+from countveil.inference.diagnostics import Diagnostics, State, Totals, verdict_of
 from countveil.report import checklist_of
-from countveil.report.checklist import Files, priors_of, settled
+from countveil.report.checklist import Files, priors_of
 from tests.report.conftest import QUICK, WORDS, release_of
 
 pytestmark = pytest.mark.long
@@ -84,7 +84,7 @@ def test_who_vouches_for_the_noise_is_said():
     assert found["Who vouches for it"].said.startswith("The owners of the counts")
     assert "epsilon = 1" in found["Statement"].said
     assert found["Level as it was stated"].done
-    assert "by 2: at most 70 of 100" in found["How well counts can be told apart"].said
+    assert "by 2: at most 69.7%" in found["How well counts can be told apart"].said
     imported = cv.import_reports(COUNTS, cv.mechanisms.TwoSidedGeometric(0.37), "Others *2020*")
     found = checklist_of(cv.TopicModel(2, **QUICK).fit(imported))
     assert "They are from: Others \\*2020\\*." in str(found)
@@ -155,16 +155,40 @@ def test_any_model_has_one(chronicle):
     assert "Chronicle: rates " in str(checklist_of(chronicle))
 
 
-def test_boxes_of_chains_are_ticked_by_their_numbers():
-    row = pd.Series({"r_hat": 1.05, "ess_bulk": 900.0, "ess_tail": 500.0})
-    assert settled(row)
-    for name, value in (("r_hat", 1.2), ("r_hat", np.nan), ("ess_bulk", 20.0), ("ess_tail", np.nan)):
-        assert not settled(row.where(row.index != name, value))
+@pytest.mark.parametrize(
+    ("r_hat", "nested", "ess", "state"),
+    [(1.05, 1.02, 90.0, State.SAFE), (1.4, 1.04, 20.0, State.WITH_SUPPORT), (1.4, 1.08, 900.0, State.UNSAFE)],
+)
+def test_no_box_contradicts_the_verdict(topic_fit, monkeypatch, r_hat, nested, ess, state):
+    """A box of a quantity is open only if it is a reason against the fit; that chains differ is what support is for."""
+    table = topic_fit.diagnostics().table.assign(r_hat=r_hat, ess_bulk=ess, ess_tail=ess, r_hat_nested=nested)
+    table.loc["log-likelihood", "r_hat_nested"] = 1.5  # which nobody reports
+    judged = Diagnostics(table, *verdict_of(table, 2))
+    assert judged.state == state
+    monkeypatch.setattr(type(topic_fit), "diagnostics", lambda self: judged)
+    boxes = {name: item for name, item in items(topic_fit).items() if name.startswith(("Chains", "Verdict"))}
+    assert len(boxes) > 4
+    left_open = {name for name, item in boxes.items() if not item.done}
+    assert (left_open == set()) is (state != State.UNSAFE)
+    assert "Chains: log-likelihood" not in left_open
+    assert ("Chains: total rate" in left_open) is (state == State.UNSAFE)
+
+
+def test_the_box_of_the_sum_is_that_of_the_verdict(topic_fit, monkeypatch):
+    """What is outside of the interval by chance is ticked and said; what a verdict speaks against is open."""
+    for fitted, done, said in (
+        ((100.0, 95.0, 105.0), True, False), ((120.0, 112.0, 128.0), True, True), ((200.0, 190.0, 210.0), False, True)
+    ):  # fmt: skip
+        monkeypatch.setattr(
+            type(topic_fit), "totals", lambda self, f=fitted: Totals(100.0, 10.0, f[0], f[1], f[2])
+        )
+        item = items(topic_fit)["Expected sum of counts"]
+        assert (item.done, "which the fit lies outside of: report the interval" in item.said) == (done, said)
 
 
 def test_a_check_that_fails_is_in_the_verdict_of_the_list(topic_fit, release, monkeypatch):
     assert checklist_of(topic_fit, release).judged.verdict == topic_fit.diagnostics().verdict
-    monkeypatch.setattr("countveil.report.checklist.checks.failed", lambda found: ["The check fails."])
+    monkeypatch.setattr("countveil.fit.simulated_releases.failed", lambda found: ["The check fails."])
     judged = checklist_of(topic_fit, release).judged
     assert judged.verdict.startswith("The check fails. ")
     assert (judged.state, "rintable" in judged.verdict) == (State.UNSAFE, False)

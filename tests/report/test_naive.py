@@ -4,7 +4,7 @@ import pytest
 import countveil as cv
 from countveil.fit import load
 from countveil.privacy._text import plain
-from countveil.report import check, naive, render
+from countveil.report import naive, noise, render
 from countveil.report.loading import observed
 from countveil.report.naive import compare, naive_fit, overlaps, strongest
 from countveil.report.sections import cards
@@ -103,7 +103,7 @@ def test_the_page_says_how_the_naive_fit_differs(topic_fit, release, tensor_fit,
 
 def test_sums_of_a_selection_of_rows_are_called_so(topic_fit, release, compared, monkeypatch):
     assert "over all reported counts this fit" in compared.text
-    monkeypatch.setattr(check, "CELLS_AT_ONCE", 5 * release.shape[1])
+    monkeypatch.setattr(noise, "CELLS_AT_ONCE", 5 * release.shape[1])
     page = read(render(topic_fit, release, naive=True))
     assert "over all reported counts of 5 of 12 rows this fit naive" in page.text
     found = compare(topic_fit, naive_fit(topic_fit, release), observed(topic_fit, release), 8)

@@ -344,7 +344,7 @@ def finish(model: "FactorizationEstimator", output: Path, members: int) -> Resul
         warnings.simplefilter("ignore", UserWarning)
         if model.interrupted_:
             say("The fit was interrupted: it has only the draws made until then.")
-        say(model.diagnostics().verdict)
+        say(model.diagnostics().line)
         model.save(output)
     say(f"Wrote {output}: seed {model.seed_}, {model.fit_seconds_:.1f} s.")
     facts = {"output": str(output), "seed": model.seed_, "seconds": model.fit_seconds_}

@@ -66,5 +66,5 @@ def report(
         ahead = found.forecast(forecast)
     data = None if release is None else loaded(release)
     judged = write_report(found, output, data, members=members, title=title, naive=naive, forecast=ahead)
-    say(judged.verdict)
+    say(judged.line)
     say(f"Wrote {output}: {output.stat().st_size / 1000:.0f} kB.")

@@ -49,7 +49,13 @@ def show(
             )
         if word is not None:
             print_word(found, word)
-            return {"word": found.documents.find_word(word)}
+            judged = found.diagnostics()
+            say(judged.line)
+            return {
+                "word": found.documents.find_word(word),
+                "state": str(judged.state),
+                "verdict": judged.verdict,
+            }
     say(f"{type(found).__name__}: {found._reader.data_in_words()}, method {found.posterior.attrs['method']}.")
     print_parts(found, members)
     if documents:
@@ -58,7 +64,7 @@ def show(
     if isinstance(found, DynamicModel):
         print_seasons(found)
     print_totals(found)
-    say(found.diagnostics().verdict)
+    say(found.diagnostics().line)
     return fit_tables(found, members, documents)
 
 

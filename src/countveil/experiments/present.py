@@ -46,7 +46,7 @@ def present(plan: Plan, output: Path, corpus: Corpus | None = None) -> Study:
     screen.print(words_table(study, corpus))
     screen.print(verdict_lines(verdicts(study.fits, OURS.name, NAIVE.name, LEAST_SQUARES.name)))
     screen.print(topics_table(study))
-    screen.print(study.printed.diagnostics().verdict, highlight=False)
+    screen.print(study.printed.diagnostics().line, highlight=False)
     screen.print("Wrote " + ", ".join(str(path) for path in written), highlight=False, soft_wrap=True)
     return study
 

@@ -4,54 +4,38 @@ Reports are simulated at draws of the posterior, under the stated mechanism. Wha
 the mechanism; sums that differ may be the model's fault as well.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy import stats
 
 from countveil.data.mechanism_checks import SURPRISE, MechanismCheck, untested
 from countveil.data.observations import Observations
-from countveil.data.provenance import Published, Report
+from countveil.fit.simulated_releases import (
+    Part,
+    able,
+    compared_by,
+    failed,
+    parts_of,
+    releases,
+    rows_compared,
+    statistics,
+)
 from countveil.fit.totals import SETTLED
 from countveil.inference.diagnostics import Diagnostics
-from countveil.inference.posterior import evenly
 from countveil.inference.predict import counts_of_cells
-from countveil.kernels.entries import MASKED
 from countveil.kernels.law import unbiased
 from countveil.laws.counts import POISSON, NegativeBinomial
 from countveil.laws.counts.given_reports import Cells, CountsGivenReports
-from countveil.laws.counts.protocol import in_counts, parameters_of_rows, rates_at
-from countveil.laws.noise import AnyMechanismNoise
-from countveil.laws.noise.additive import AdditiveLaw
-from countveil.laws.noise.laws import law_of, report_chances
-from countveil.privacy.mechanisms import Composed, Interval, Mechanism, Suppression, Thresholded, TopCoding
 
-CELLS = 200_000  # of evenly spread rows, at most
-RELEASES = 40  # simulated
 LAPLACE = 0.5**0.5  # the scale of a Laplace variable with variance one
 TABLES = 10  # of true counts, drawn given their reports
-MIN_DRAWS = 50  # of every chain of two or more, for a fit to speak against its data
 CAREFUL = 1.2  # times a quantile for sums of many counts, since sums of few are skewed
 SLIGHT = 0.02  # of a sum: what is off by less changes no conclusion, and sums of reports alone are not off
 FEW = 0.01  # of the rows, and of the columns: so many may be unlike all others
 FAR = 5.0  # standard deviations by which a spread is too small or too large
 MISSED = 3.5  # the same, by which the number of missing values is above none
-SHOWN = Suppression, TopCoding, Thresholded
-"""Mechanisms that may show every value of some range, so that only a fit says whether one is missing."""
-
-
-class Part(NamedTuple):
-    """Reports of some counts, one of each: (D, V), 0 where they are not seen."""
-
-    values: np.ndarray
-    seen: np.ndarray
-    make: Callable[[np.ndarray, np.random.Generator], np.ndarray]  # reports of counts
-    variance: (
-        np.ndarray
-    )  # (D, V) of noise that is added to counts and may be negative; NaN of other mechanisms
-    gaps: list[tuple[str, np.ndarray, float, float]]  # mechanism, its cells, and a range with no report in it
-    name: str
 
 
 def check_against_fit(
@@ -64,11 +48,9 @@ def check_against_fit(
     """
     if before is None:
         return None
-    sizes = fit.posterior["posterior"].sizes
-    able = not fit._reader.why_no_intervals and sizes["chain"] > 1 and sizes["draw"] >= MIN_DRAWS
-    if not able or diagnosed().state not in SETTLED:
+    if not able(fit) or diagnosed().state not in SETTLED:
         return before._replace(unchecked=(*before.unchecked, *unable(data)))
-    chosen = evenly(data.shape[0], max(1, CELLS // data.shape[1]))
+    chosen = rows_compared(data)
     by_fit = compared(fit, data.take(chosen), chosen)
     return by_fit._replace(found=(*before.found, *by_fit.found), unchecked=before.unchecked)
 
@@ -87,14 +69,10 @@ def compared(fit: Any, data: Observations, rows: np.ndarray) -> MechanismCheck:
     margins: list[list[np.ndarray]] = [[] for _ in parts]
     spreads: list[list[np.ndarray]] = [[] for _ in parts]
     filled: list[list[list[int]]] = [[] for _ in parts]
-    rng, likelihood = np.random.default_rng([fit.seed_, len(rows)]), fit.model_.likelihood
-    for (theta, phi), parameters in fit._reader.even_draws(RELEASES):
-        own = parameters_of_rows(likelihood, parameters, rows)
-        counts = likelihood.sample(rates_at(theta[rows], phi, data.exposure), rng, own).astype(np.int64)
-        rate, share = in_counts(likelihood, theta, phi, parameters)
-        mean = rates_at(rate[rows], share, data.exposure)
-        for i, part in enumerate(parts):
-            values = np.where(part.seen, part.make(counts, rng), 0.0)
+    numbers = []
+    for mean, reports in releases(fit, data, rows, parts):
+        numbers.append(statistics(parts, reports))
+        for i, (part, values) in enumerate(zip(parts, reports, strict=True)):
             margins[i].append(sums(values))
             spreads[i].append(np.array([spread(part, each, mean) for each in (part.values, values)]))
             filled[i].append([int(within(values, *gap[1:]).sum()) for gap in part.gaps])
@@ -108,60 +86,10 @@ def compared(fit: Any, data: Observations, rows: np.ndarray) -> MechanismCheck:
         misfits += more + wrong
         outlying += few
     wrong, slight = of_counts(fit, data, rows)
+    real = statistics(parts, [part.values for part in parts])
+    wrong += failed(compared_by(real, numbers)) if real else []
     each = found, (), misfits + wrong, slight, outlying
     return MechanismCheck(*(tuple(dict.fromkeys(said)) for said in each))
-
-
-def parts_of(data: Observations) -> list[Part]:
-    """Every report of the counts."""
-    if isinstance(data.noise, AnyMechanismNoise):
-        made = data.provenance.published
-        return (
-            [] if made is None else [part_of(checkable(report_of(data, i))) for i in range(len(made.layers))]
-        )
-    values = np.zeros(data.shape)
-    values[data.row_numbers, data.columns] = data.reports
-    level, noise = np.broadcast_to(data.cell_level, data.shape), data.noise
-    return [
-        Part(
-            np.maximum(values, 0.0),
-            values != MASKED,
-            lambda counts, rng: noise.sample(counts, level, rng),
-            np.full(data.shape, np.nan),
-            [],
-            "",
-        )
-    ]
-
-
-def part_of(report: Report) -> Part:
-    """A report of the counts with its gaps."""
-    values, variance = (
-        np.where(report.seen, truncated(report.values, report), 0.0),
-        np.full(report.seen.shape, np.nan),
-    )
-    gaps = []
-    for number, each in enumerate(report.mechanisms):
-        cells, law = report.seen & (report.number == number), law_of(each)
-        shown = values[cells & ~np.isnan(values)]
-        if not shown.size:
-            continue
-        if isinstance(law, AdditiveLaw) and not law.exact and not each.lossless_at_zero:
-            variance[cells] = law.spread**2
-        if isinstance(each, SHOWN) or (isinstance(each, Composed) and each.absent):
-            gaps.append((each.in_words, cells, *gap_of(each, shown)))
-    names = ", ".join(each.in_words for each in report.mechanisms)
-    return Part(
-        values, report.seen, lambda counts, rng: made_alike(report, counts, rng), variance, gaps, names
-    )
-
-
-def gap_of(mechanism: Mechanism, shown: np.ndarray) -> tuple[float, float]:
-    """The range of reports that the mechanism shows and of which there are none: below the least, or above the most."""
-    if isinstance(mechanism, TopCoding):
-        return float(shown.max()) + 0.5, np.inf
-    least = shown[shown > 0].min(initial=np.inf)
-    return 0.5, (least - 0.5 if np.isfinite(least) else np.inf)
 
 
 def within(values: np.ndarray, cells: np.ndarray, low: float, high: float) -> np.ndarray:
@@ -306,78 +234,3 @@ def of_margins(seen: np.ndarray, simulated: np.ndarray, rows: np.ndarray) -> tup
         f"{expects}. The model or the stated mechanism is wrong."
     )
     return [said], []
-
-
-def report_of(data: Observations, place: int) -> Report:
-    """The first report of every count of data in matrix form, or another one; raises ValueError where there is none."""
-    made = data.provenance.published
-    if made is None:
-        raise ValueError(
-            f"X must hold reports as they were published (cv.Reports), got data with {data.noise.mechanism}"
-        )
-    if not isinstance(place, int | np.integer) or not 0 <= place < len(made.layers):
-        raise ValueError(f"report must be a number from 0 to {len(made.layers) - 1}, got {place!r:.40}")
-    found = made.report(int(place))
-    codes = np.zeros(data.shape, dtype=np.int64)
-    codes[data.row_numbers, data.columns] = data.reports
-    return found._replace(seen=found.seen & (codes >= 0))  # others may have been hidden since
-
-
-def checkable(found: Report) -> Report:
-    """The same without reports that a model cannot simulate: nothing states how ranges of counts were chosen."""
-    others = np.array([isinstance(each, Interval) for each in found.mechanisms])
-    return found._replace(seen=found.seen & ~others[found.number]) if others.any() else found
-
-
-def made_alike(found: Report, counts: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Reports (D, V) of these counts, each by the mechanism of its cell, as ``truncated``; NaN where there is none."""
-    simulated, flat = np.empty(counts.size), counts.reshape(-1).astype(np.int64)
-    for mechanism, cells in by_number(found):
-        simulated[cells] = law_of(mechanism).draw(flat[cells], rng)
-    return truncated(simulated.reshape(counts.shape), found)
-
-
-def by_number(found: Report) -> Iterator[tuple[Mechanism, np.ndarray]]:
-    """Every mechanism that some cell has, in their order, with the numbers of its cells in row-major order."""
-    numbers = found.number.reshape(-1)
-    order = np.argsort(numbers, kind="stable")
-    ends = np.cumsum(np.bincount(numbers, minlength=len(found.mechanisms)))
-    for mechanism, cells in zip(found.mechanisms, np.split(order, ends[:-1]), strict=True):
-        if cells.size:
-            yield mechanism, cells
-
-
-def truncated(values: np.ndarray, found: Report) -> np.ndarray:
-    """Reports (D, V), at zero where they are negative and that says as much, since releases may be cut there."""
-    return np.where(lossless(found) & (values < 0), 0.0, values)
-
-
-def lossless(found: Report) -> np.ndarray:
-    """(D, V) whether a report that is not positive says as much as any other, as with two-sided geometric noise."""
-    return np.array([each.lossless_at_zero for each in found.mechanisms])[found.number]
-
-
-def made_with(made: Published) -> list[Report]:
-    """Every report of all counts."""
-    return [made.report(place) for place in range(len(made.layers))]
-
-
-def one_mechanism(noise: Any) -> bool:
-    """Whether reports can be simulated without knowing which cells have which mechanism."""
-    return not isinstance(noise, AnyMechanismNoise) or (len(noise.mechanisms) == 1 and noise.one_report)
-
-
-def chances_of(found: Report, laws: Iterator[tuple[Any, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
-    """(D, V) P(report < the one seen), and P(report = it), of reports as ``truncated``.
-
-    ``laws`` gives some cells at a time with the laws of their counts by the model alone, averaged over draws.
-    """
-    values = truncated(found.values, found)
-    below, at = np.zeros(values.shape), np.zeros(values.shape)
-    for cells, weights in laws:
-        where = cells.rows, cells.columns
-        below[where], at[where] = report_chances(
-            found.mechanisms, found.number[where], values[where], weights
-        )
-    lowest = lossless(found) & (values == 0)
-    return np.where(lowest, 0.0, below), np.where(lowest, below + at, at)

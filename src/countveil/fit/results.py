@@ -16,6 +16,7 @@ from countveil.fit.naming import check_merged_kept, check_names_kept
 from countveil.fit.parameters import check_interval
 from countveil.fit.predicting import mask_of
 from countveil.fit.reading import as_calibrated
+from countveil.fit.simulated_releases import has_check
 from countveil.fit.totals import SETTLED, doubt_of, lack_of_data, totals_together
 from countveil.inference import compact, tuning
 from countveil.inference import posterior as posteriors
@@ -94,7 +95,9 @@ def diagnostics(fit: "FactorizationEstimator") -> Diagnostics:
     positive reports and their sum. For both whether the reports are consistent with the mechanism that is stated
     for them, contradict it, or cannot say, and whether the fit's total is that of the reports.
     """
-    return with_doubts(fit, diagnosed(fit))
+    found = with_doubts(fit, diagnosed(fit))
+    naive = fit.posterior.attrs["observations"] == "naive"
+    return found.doubted(["This fit treats the reports as true counts."]) if naive else found
 
 
 def with_doubts(fit: "FactorizationEstimator", found: Diagnostics) -> Diagnostics:
@@ -109,8 +112,16 @@ def with_doubts(fit: "FactorizationEstimator", found: Diagnostics) -> Diagnostic
     wrong += [] if mechanism is None else mechanism.misfits
     said = "" if mechanism is None or mechanism.found else str(mechanism)
     excepted = [] if mechanism is None or wrong else [*mechanism.outlying, *mechanism.sums]
-    also = [*excepted, doubt, said, choice_in_words(fit)]
+    also = [*excepted, doubt, said, unchecked_in_words(fit, found), choice_in_words(fit)]
     return found._replace(mechanism=mechanism).doubted(wrong, also)
+
+
+def unchecked_in_words(fit: "FactorizationEstimator", found: Diagnostics) -> str:
+    """That only a page compares a fit with its data, if that is so and matters."""
+    private = fit.posterior.attrs["observations"] == "private"
+    if not private or found.state not in SETTLED or fit._reader.why_no_intervals or has_check(fit):
+        return ""
+    return "This verdict does not compare the fit with its reports: countveil report does."
 
 
 def totals(fit: "FactorizationEstimator") -> Totals | None:

@@ -159,18 +159,21 @@ def lack_of_data(totals: Totals, fit: "FactorizationEstimator") -> str:
     )
 
 
+def far_off(totals: Totals, fit: "FactorizationEstimator") -> bool:
+    """Whether the total of a fit is farther from the reports' than a verdict takes for chance."""
+    if "optimisation" in fit.posterior.children:
+        return totals.share.too_small or totals.share.too_large
+    return bool(doubt_of(totals, fit))
+
+
 def misses_counts(fit: "FactorizationEstimator", diagnosed: Callable[[], Diagnostics]) -> bool:
     """Whether a fit leaves out too many of the positive reports or of the counts, or has too many counts."""
     reports, totals = share_kept(fit.posterior), fit.totals()
     if reports is not None and reports.too_small:
         return True
-    if totals is None:
+    if totals is None or not far_off(totals, fit):
         return False
-    if "optimisation" in fit.posterior.children:
-        return bool(totals.share.too_small or totals.share.too_large)
-    if not doubt_of(totals, fit):
-        return False
-    return diagnosed().state in SETTLED
+    return "optimisation" in fit.posterior.children or diagnosed().state in SETTLED
 
 
 def advice_on(totals: Totals, fit: "FactorizationEstimator") -> str:

@@ -159,7 +159,11 @@ class Totals(NamedTuple):
         if not self.error:
             known = "exactly, from the totals" if self.by_totals else f"from {source}"
             return f"{fitted} by this fit; {number(self.reported)} {known}"
-        return f"{fitted} by this fit; {interval} from {source}, without a model (90% interval)"
+        outside = (
+            self.lower is not None and self.upper is not None and not self.lower <= self.fitted <= self.upper
+        )
+        advice = ", which the fit lies outside of: report the interval" if outside else ""
+        return f"{fitted} by this fit; {interval} from {source}, without a model (90% interval){advice}"
 
 
 def number(value: float) -> str:
@@ -200,6 +204,12 @@ class Diagnostics(NamedTuple):
     starts: pd.DataFrame | None = None
     moves: pd.DataFrame | None = None
     mechanism: MechanismCheck | None = None
+
+    @property
+    def line(self) -> str:
+        """The verdict, with the state in front: what commands print."""
+        state = self.state.capitalize()
+        return self.verdict if self.verdict.startswith(f"{state}:") else f"{state}. {self.verdict}"
 
     def doubted(self, wrong: Sequence[str], also: Sequence[str] = ()) -> "Diagnostics":
         """The same with what is wrong, which comes first and leaves nothing safe to report, and more sentences."""
@@ -311,6 +321,23 @@ def verdict_of(table: pd.DataFrame, n_chains: int, shared: bool = True) -> tuple
         f"{upwards(steady)}). Run about {more} chains, or tune longer"
     )
     return said + ("; after that, report components with their support." if shared else "."), State.UNSAFE
+
+
+def quantity_of(name: str, row: pd.Series) -> tuple[str, bool]:
+    """A quantity of a sampler's table in words, and whether a verdict has nothing against it: as ``verdict_of``."""
+    r_hat, nested, ess = row["r_hat"], row["r_hat_nested"], min(row["ess_bulk"], row["ess_tail"])
+    if not np.isfinite(ess):
+        return "too few draws to say", False
+    if np.isnan(nested):
+        agree, fine = "one chain, so agreement is unknown", False
+    elif not r_hat > R_HAT_FAIR:  # it is NaN of what moves in no chain
+        agree, fine = "chains agree roughly" if r_hat > R_HAT_GOOD else "chains agree", True
+    elif name == LOG_LIKELIHOOD:
+        agree, fine = "chains differ, which is no result to report", True
+    else:
+        fine = bool(nested <= R_HAT_NESTED)
+        agree = f"chains differ; averages over all of them are {'' if fine else 'not '}steady"
+    return f"{agree}; {'at least' if ess >= ESS_GOOD else 'fewer than'} {ESS_GOOD} effective draws", fine
 
 
 def agreed(said: str, shared: bool) -> tuple[str, State]:

@@ -14,10 +14,11 @@ from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.choosing import CHOSEN, choice_in_words, own_choice, size_of
 from countveil.fit.naming import merged_in_words
-from countveil.fit.totals import totals_of
+from countveil.fit.simulated_releases import Check, check, judged_with
+from countveil.fit.totals import far_off, totals_of
 from countveil.fit.weighting import weights_in_words
 from countveil.inference.chains import Sampler
-from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, Diagnostics, State
+from countveil.inference.diagnostics import Diagnostics, State, quantity_of
 from countveil.inference.kept import masked_kept
 from countveil.inference.posterior import flat_draws
 from countveil.laws.noise import AnyMechanismNoise
@@ -25,8 +26,6 @@ from countveil.models.factorization import Factor
 from countveil.models.priors.prior import ranged
 from countveil.privacy import PrivacyLevel, Release
 from countveil.privacy._text import plain
-from countveil.report import check as checks
-from countveil.report import protected_check as protected_checks
 from countveil.report.loading import observed, stating
 from countveil.report.page import diagnostic_rows, noise_table, parameters
 from countveil.report.promise import Releases, promise_of
@@ -164,15 +163,15 @@ def checklist_of(
     """
     data = None if release is None else observed(fit, release)
     releases, files = stating(release), files or Files()
-    check = check_of(fit, data)
-    judged = fit.diagnostics().doubted(checks.failed(check))
+    compared = None if data is None or fit._reader.why_no_intervals else check(fit, data)
+    judged = judged_with(fit, fit.diagnostics(), compared)
     sections: dict[str, Callable[[], list[tuple[str, bool, str, str]]]] = {
         "Data": lambda: data_items(fit, data, releases, files),
         "Privacy": lambda: privacy_items(fit, releases, files),
         "Model and priors": lambda: model_items(fit, files),
         "Computation": lambda: computation_items(fit),
         "Diagnostics": lambda: diagnostic_items(fit, judged, data, files),
-        "Posterior predictive checks": lambda: predictive_items(fit, check, files, data is not None),
+        "Posterior predictive checks": lambda: predictive_items(fit, compared, files, data is not None),
         "Sensitivity": lambda: sensitivity_items(fit, files),
         "Intervals and software": lambda: closing_items(fit),
     }
@@ -290,16 +289,6 @@ def computation_items(fit: FactorizationEstimator) -> Rows:
     ]
 
 
-def check_of(fit: FactorizationEstimator, data: Observations | None) -> checks.Check | None:
-    """The posterior predictive check; None without the release, and of fits whose releases would vary too little."""
-    if data is None or fit._reader.why_no_intervals:
-        return None
-    rng = np.random.default_rng(fit.seed_)
-    if isinstance(data.noise, AnyMechanismNoise):
-        return protected_checks.check_protected(fit, data, rng)
-    return checks.check(fit, data, rng)
-
-
 def mechanism_items(found: Diagnostics) -> Rows:
     """What the reports say of the mechanism that is stated for them."""
     if found.mechanism is None:
@@ -321,7 +310,7 @@ def diagnostic_items(
             rows.append(("Convergence", bool(found.table["converged"].iloc[0]), said, ""))
             continue
         listed = ", ".join(f"{each} {value}" for each, value in zip(names, numbers, strict=True))
-        rows.append((f"Chains: {name}", settled(row), f"{listed}: {said}.", ""))
+        rows.append((f"Chains: {name}", quantity_of(name, row)[1], f"{listed}: {said}.", ""))
     rows += [supports(fit, part.axes[0], part.many) for part in fit._reader.kinds]
     if fit.posterior.attrs["observations"] == "exact":
         return [
@@ -334,13 +323,7 @@ def diagnostic_items(
     if totals is None:
         said = "The fit does not keep the sum of its reports."
         return [*rows, ("Expected sum of counts", False, said, again(files))]
-    fits = not totals.far_off
-    return [*rows, ("Expected sum of counts", fits, f"{totals}.", "")]
-
-
-def settled(row: pd.Series) -> bool:
-    """Whether chains agree on a quantity, and it has enough effective draws."""
-    return bool(row["r_hat"] <= R_HAT_FAIR and row["ess_bulk"] >= ESS_GOOD and row["ess_tail"] >= ESS_GOOD)
+    return [*rows, ("Expected sum of counts", not far_off(totals, fit), f"{totals}.", "")]
 
 
 def supports(fit: FactorizationEstimator, axis: str, many: str) -> tuple[str, bool, str, str]:
@@ -364,9 +347,7 @@ def supports(fit: FactorizationEstimator, axis: str, many: str) -> tuple[str, bo
     )
 
 
-def predictive_items(
-    fit: FactorizationEstimator, found: checks.Check | None, files: Files, given: bool
-) -> Rows:
+def predictive_items(fit: FactorizationEstimator, found: Check | None, files: Files, given: bool) -> Rows:
     """Whether releases simulated from the fit look like the one that was fitted."""
     if fit._reader.why_no_intervals:
         said = f"No check: {fit._reader.why_no_intervals}, and simulated releases would vary too little."
@@ -381,7 +362,7 @@ def predictive_items(
         seen, low, high = (each.shown(value) for value in (each.seen, each.low, each.high))
         said = f"{seen} in the reports; {low} to {high} in the middle 95% of {found.releases} simulated releases: "
         name = f"{each.name[0].upper()}{each.name[1:]}"
-        rows.append((name, not each.verdict.startswith(checks.OUTSIDE), f"{said}{each.verdict}.", ""))
+        rows.append((name, not each.fails, f"{said}{each.verdict}.", ""))
     return rows
 
 

@@ -14,8 +14,8 @@ from countveil.fit.choosing import own_choice
 from countveil.inference.diagnostics import FitWarning
 from countveil.models.layout import Part
 from countveil.privacy import Release
-from countveil.report.check import dense, mean_of_rows, selected
 from countveil.report.loading import in_shape_of
+from countveil.report.noise import dense, mean_of_rows, selected
 from countveil.report.sections import Card, cards, percent
 
 NEXT_TO_NOTHING = 0.1  # expected counts below it are called so

@@ -21,18 +21,18 @@ from countveil.fit.base import FactorizationEstimator
 from countveil.fit.forecasts import Forecast
 from countveil.fit.layers import tree_of
 from countveil.fit.naming import merged_in_words
+from countveil.fit.simulated_releases import check, judged_with
 from countveil.fit.totals import totals_of
 from countveil.fit.weighting import weights_in_words
-from countveil.inference.diagnostics import ESS_GOOD, R_HAT_FAIR, R_HAT_GOOD, Diagnostics, Share, State
+from countveil.inference.diagnostics import ESS_GOOD, R_HAT_GOOD, Diagnostics, Share, State, quantity_of
 from countveil.inference.posterior import noise_of
 from countveil.laws.noise import AnyMechanismNoise
 from countveil.privacy import Release
 from countveil.privacy._text import plain
-from countveil.report import check as checks
-from countveil.report import protected_check as protected_checks
 from countveil.report.dynamics import dynamics_of
 from countveil.report.loading import both_forms, observed, stating
 from countveil.report.naive import compare, naive_fit
+from countveil.report.noise import noise_alone
 from countveil.report.pictures import check_picture, network_pictures, over_time_picture, trace_picture
 from countveil.report.promise import promise_of
 from countveil.report.sections import (
@@ -203,52 +203,29 @@ def gathered(
         "noise": None,
         "totals": None,
         "check": None,
-        "outside": [],
         "naive": None,
     }
     if data is not None:
         context |= compared(fit, data)
-    judged = diagnostics.doubted(checks.failed(context["check"]))
+    judged = judged_with(fit, diagnostics, context["check"])
     words = {"verdict": judged.verdict, "trust": trust(judged), "headline": headline_of(fit, judged)}
     return context | {"judged": judged} | words
 
 
 def compared(fit: FactorizationEstimator, data: Observations) -> dict[str, Any]:
     """What the template shows of a release beside its fit; no check where the fit's draws are not calibrated."""
+    done = None if fit._reader.why_no_intervals else check(fit, data)
+    found: dict[str, Any] = {"check": done, "check_picture": None if done is None else check_picture(done)}
     if isinstance(data.noise, AnyMechanismNoise):
-        return compared_with_protected(fit, data)
-    noise, totals = checks.noise_of(fit, data), totals_of(fit, data)
+        return found
+    noise, totals = noise_alone(fit, data), totals_of(fit, data)
     n_rows = data.shape[0]
     if noise.rows == n_rows:
         noise = noise._replace(sum_of_rates=totals.fitted)  # the same, by other draws
-    found: dict[str, Any] = {
+    return found | {
         "noise": noise,
         "totals": totals,
         "selection": f"{noise.rows:,} of {n_rows:,}" if noise.rows < n_rows else "",
-        "doubt": "",
-    }
-    if fit._reader.why_no_intervals:
-        return found
-    done = checks.check(fit, data, np.random.default_rng(fit.seed_))
-    return found | {
-        "check": done,
-        "check_picture": check_picture(done),
-        "doubt": checks.total_in_doubt(done),
-        "outside": [s.name for s in done.statistics if s.verdict.startswith(checks.OUTSIDE)],
-    }
-
-
-def compared_with_protected(fit: FactorizationEstimator, data: Observations) -> dict[str, Any]:
-    """The same for counts that others protected."""
-    if fit._reader.why_no_intervals:
-        return {}
-    done = protected_checks.check_protected(fit, data, np.random.default_rng(fit.seed_))
-    if done is None:
-        return {}
-    return {
-        "check": done,
-        "check_picture": check_picture(done),
-        "outside": [s.name for s in done.statistics if s.verdict.startswith(checks.OUTSIDE)],
     }
 
 
@@ -316,8 +293,6 @@ def headline_of(fit: FactorizationEstimator, judged: Diagnostics) -> Headline:
     many = fit._reader.kinds[0].many if fit._reader.kinds else "components"
     if judged.state == State.UNSAFE:
         consequence = "Do not report these results."
-    elif fit.posterior.attrs["observations"] == "naive":
-        consequence = "Do not report these results: this fit treats reports as true counts."
     elif judged.state == State.UNCHECKED:
         consequence = "Do not report these results before they have been checked."
     elif judged.state == State.WITH_SUPPORT:
@@ -372,27 +347,13 @@ def diagnostic_rows(
         return [("fit", [f"{int(row['iterations'])}", *shares], said)]
     rows = []
     for name, row in table.iterrows():
-        ess = min(row["ess_bulk"], row["ess_tail"])
         values = (
             (row["r_hat"], "{:.3f}"), (row["r_hat_nested"], "{:.3f}"), (row["ess_bulk"], "{:.0f}"),
             (row["ess_tail"], "{:.0f}"),
         )  # fmt: skip
         numbers = [form.format(value) if np.isfinite(value) else "–" for value, form in values]
-        rows.append((labels.get(str(name), str(name)), numbers, in_words(row["r_hat"], ess)))
+        rows.append((labels.get(str(name), str(name)), numbers, quantity_of(str(name), row)[0]))
     return rows
-
-
-def in_words(r_hat: float, ess: float) -> str:
-    """Whether chains agree on one quantity, and whether it has enough effective draws."""
-    if not np.isfinite(ess):
-        return "too few draws to say"
-    if not np.isfinite(r_hat):
-        agree = "one chain, so agreement is unknown"
-    elif r_hat > R_HAT_FAIR:
-        agree = "chains disagree"
-    else:
-        agree = "chains agree" if r_hat <= R_HAT_GOOD else "chains agree roughly"
-    return f"{agree}; {'enough' if ess >= ESS_GOOD else 'too few'} effective draws"
 
 
 def facts_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:

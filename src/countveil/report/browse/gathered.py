@@ -187,7 +187,7 @@ def of_fit(
         "name": plain(name),
         "shape": fit._reader.data_in_words(),
         "promise": [promise.headline, *promise.paragraphs],
-        "verdict": diagnostics.verdict,
+        "verdict": diagnostics.line,
         "headline": [plain(text) for text in headline_of(fit, diagnostics)],
         "trust": trust(diagnostics),
         "noIntervals": fit._reader.why_no_intervals,
