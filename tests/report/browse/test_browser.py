@@ -89,6 +89,8 @@ def check_components(driver, data, folder):
     most = max(e[3] for own in data["fits"] for es in own["kinds"][0]["lists"][0]["entries"] for e in es)
     values = [next(e[1] for e in words["entries"][v] if e[0] == 0) for v in words["top"][0]]
     assert lengths == pytest.approx([max(100 * value / most - 0.6, 0) for value in values], abs=1e-6)
+    assert found(driver, "#components strong") == titles, "in the order of all lists"
+    assert b.at(driver, "order").get_property("value") == "support"
     chosen(driver, "order", "size")
     sizes = [each["share"][0] for each in kind["components"]]
     assert found(driver, "#components strong") == [

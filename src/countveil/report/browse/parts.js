@@ -2,7 +2,7 @@
 const DATA = JSON.parse(document.getElementById("data").textContent);
 const SVG = "http://www.w3.org/2000/svg";
 const at = (id) => document.getElementById(id);
-const state = { view: "components", fit: 0, kind: 0, component: 0, list: 0, search: "", rowsBy: "", order: "number", members: "top" };
+const state = { view: "components", fit: 0, kind: 0, component: 0, list: 0, search: "", rowsBy: "", order: "support", members: "top" };
 
 const fitted = () => DATA.fits[state.fit];
 const kindOf = (fit = fitted()) => fit.kinds[state.kind];

@@ -57,7 +57,7 @@ function componentsView(panel) {
       detail.focus();
     }
   };
-  const orders = [["number", "number"], ["support", "support, then size"], ["size", "size"]];
+  const orders = [["support", "support, then size"], ["size", "size"], ["number", "number"]];
   const rows = kind.components.map((each) => [each.number, each.support, ...each.share]);
   panel.append(
     make("div", { className: "controls" },
