@@ -51,7 +51,8 @@ def present(
     screen.print(
         "MAE: mean absolute error per cell. Topic error: total variation distance to the "
         "true topics, matched. Width of draws: of the range of the middle 90% of a rate's draws. Coverage: "
-        "share of true rates inside that range; countveil's is below 90% because the chains of a plan are short. "
+        "share of true rates inside that range; countveil's can be some points below 90%, since a plan's chains are "
+        "short. "
         "Total / true: the sum of a "
         "method's rates over that of the true counts. Rates of zero are scored as 0.001. Least squares "
         "is given signed reports, which a study that cuts reports at zero does not have, and zeros where a count has "
