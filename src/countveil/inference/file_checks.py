@@ -11,10 +11,9 @@ from countveil.inference.methods import METHODS
 from countveil.inference.posterior import EXPOSURE, noise_of
 from countveil.inference.row_gammas import KEPT, check_stored, summarised
 from countveil.inference.svi import GROUP, PARTS
-from countveil.models.factorization import Axes, Factor, Factorization
+from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
-from countveil.models.priors import Prior
-from countveil.models.priors.prior import check_values, same
+from countveil.models.priors.prior import Axes, Factor, Prior, check_values, same
 
 SUM_TOLERANCE = 1e-6
 MOST_COUNTED = 2**31 - 1  # sweeps, components or starts

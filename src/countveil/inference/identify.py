@@ -8,8 +8,9 @@ import numpy as np
 from countveil.common.fit_files import LEAST_RATE
 from countveil.evaluation.topics import align_draws
 from countveil.inference.draws import Draws
-from countveil.models.factorization import Axes, Factorization
+from countveil.models.factorization import Factorization
 from countveil.models.layout import absorber, latent_groups, n_anchored, normalised, pinned
+from countveil.models.priors.prior import Axes
 
 SMALLEST = np.finfo(np.float32).tiny
 

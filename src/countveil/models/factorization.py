@@ -15,6 +15,7 @@ import numpy as np
 from countveil.laws.counts import POISSON, Likelihood, Parameters, likelihood_called
 from countveil.models.contraction import Side, Use, plan
 from countveil.models.priors import (
+    Factor,
     GammaPrior,
     LearnedShapePrior,
     Prior,
@@ -23,51 +24,6 @@ from countveil.models.priors import (
     typical_scale,
 )
 from countveil.models.spec import Spec
-
-Axes = tuple[str, ...]
-"""Letters of axes of the model, and longer names of other dimensions."""
-
-
-class Factor(NamedTuple):
-    """A factor: its axes at its first use, their sizes, its prior, its value if it is fixed, and what it is like.
-
-    It may equal its transpose (``symmetric``), or be used twice (``shared``).
-    """
-
-    name: str
-    axes: str
-    shape: tuple[int, ...]
-    component_shape: tuple[int, ...]  # broadcasts against shape: one number per component, or a single one
-    prior: Prior
-    fixed: np.ndarray | None = None
-    symmetric: bool = False
-    shared: bool = False
-
-    def reported(self, hypers: np.ndarray) -> dict[str, tuple[Axes, np.ndarray]]:
-        """What its prior reports of draws of hyperparameters: full names, axes and values (C, S, ...)."""
-        found = self.prior.reported(self, hypers)
-        return {
-            f"{self.name}{name}" if name.startswith("_") else name: (
-                tuple(a if isinstance(a, str) else self.axes[a] for a in axes),
-                values,
-            )
-            for name, (axes, values) in found.items()
-        }
-
-    @property
-    def weight(self) -> np.ndarray | np.float64:
-        """1 for every entry that is a separate parameter; 0 below the diagonal of a symmetric factor."""
-        return np.triu(np.ones(self.shape)) if self.symmetric else np.float64(1.0)
-
-    def component_sums(self, values: np.ndarray | float) -> np.ndarray:
-        """Weighted sums of entries over the axes along which ``component_shape`` does not vary."""
-        axes = tuple(i for i, n in enumerate(self.component_shape) if n == 1)
-        if np.ndim(values) == 0 and not self.symmetric:
-            return np.full(self.component_shape, values * float(math.prod(self.shape[i] for i in axes)))
-        full = np.asarray(self.weight * values if self.symmetric else values)
-        if full.shape != self.shape:
-            full = np.broadcast_to(full, self.shape)
-        return np.add.reduce(full, axis=axes, keepdims=True)
 
 
 class Factorization(NamedTuple):

@@ -10,7 +10,7 @@ from countveil.models.priors.gamma_chain import GammaChainPrior
 from countveil.models.priors.layered_rows import LayeredRowsPrior
 from countveil.models.priors.learned_shape import LearnedShapePrior
 from countveil.models.priors.levels import LevelPrior
-from countveil.models.priors.prior import Conditional, Prior
+from countveil.models.priors.prior import Conditional, Factor, Prior
 from countveil.models.priors.regression import RegressionPrior
 from countveil.models.priors.seeded import SeededPrior
 
@@ -21,6 +21,7 @@ __all__ = [
     "Conditional",
     "DatedRowsPrior",
     "DirichletPrior",
+    "Factor",
     "GammaChainPrior",
     "GammaPrior",
     "LayeredRowsPrior",

@@ -13,7 +13,7 @@ from countveil.laws.counts.slices import draw_on_slices
 from countveil.models.priors import gamma_chain
 from countveil.models.priors.gamma_chain import RANGE, WIDTH, GammaChainPrior
 from countveil.models.priors.gamma_chain import packed as packed_chain
-from countveil.models.priors.prior import Conditional, Grid, Prior, Reported, Scale, check_values
+from countveil.models.priors.prior import Conditional, Factor, Prior, Reported, Scale, check_values
 
 STEPS, OVER_TIME = "time", "_over_time"  # the dimension of dates, and the end of the name of their chain
 RATE_SHAPE = 0.5  # of the broad gamma priors of rows' rates
@@ -59,7 +59,7 @@ class DatedRowsPrior(Prior):
         """c_0: with chains of ``mean``, rows are of ``size``."""
         return RATE_SHAPE * self.size / (n_components * self.mean)
 
-    def start(self, factor: Grid) -> np.ndarray:
+    def start(self, factor: Factor) -> np.ndarray:
         """A chain that stays at ``mean``, and rates at which rows are of size ``size``."""
         n_rows, k = factor.shape
         x = np.full((self.n_steps, k), self.mean)
@@ -68,7 +68,7 @@ class DatedRowsPrior(Prior):
         return packed(Dated(self.over_dates.started(self.n_steps, k), x, rate, level))
 
     def draw(
-        self, factor: Grid, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
+        self, factor: Factor, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Rates given the factor; tables and the chain with the factor integrated out; then the factor."""
         scale, value, count, exposure = given
@@ -159,14 +159,14 @@ class DatedRowsPrior(Prior):
         chain, x, rate = np.split(hypers[:-1], [end - self.n_steps * k, end])
         return Dated(chain, x.reshape(self.n_steps, k), rate, float(hypers[-1]))
 
-    def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
+    def reported(self, factor: Factor, hypers: np.ndarray) -> Reported:
         """The chain x (C, S, T, K): a component's expected share at a date is x_tk / sum_j x_tj."""
         n_rows, k = factor.shape
         end = hypers.shape[2] - n_rows - 1
         x = hypers[:, :, end - self.n_steps * k : end].reshape(*hypers.shape[:2], self.n_steps, k)
         return {OVER_TIME: ((STEPS, 1), x)}
 
-    def summaries(self, factor: Grid, hypers: np.ndarray) -> list[np.ndarray]:
+    def summaries(self, factor: Factor, hypers: np.ndarray) -> list[np.ndarray]:
         """Sums of the chain over components."""
         return [np.array(self.reported(factor, hypers)[OVER_TIME][1]).sum(axis=3)]
 

@@ -15,7 +15,7 @@ from countveil.models.priors.prior import (
     MEDIAN,
     SPREAD,
     Conditional,
-    Grid,
+    Factor,
     Prior,
     Reported,
     check_shapes,
@@ -45,12 +45,12 @@ class DirichletPrior(Prior):
 
     kind: ClassVar[str] = "dirichlet"
 
-    def start(self, factor: Grid) -> np.ndarray:
+    def start(self, factor: Factor) -> np.ndarray:
         """(1,) the concentration, or the median of its prior."""
         return np.array([MEDIAN if self.concentration is None else self.concentration], dtype=float)
 
     def draw(
-        self, factor: Grid, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
+        self, factor: Factor, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """The factor, and the concentration, which is drawn before it with the factor integrated out.
 
@@ -108,11 +108,11 @@ class DirichletPrior(Prior):
         """The background, which comes first."""
         return int(self.background is not None)
 
-    def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
+    def reported(self, factor: Factor, hypers: np.ndarray) -> Reported:
         """A learned concentration."""
         return {"_shape": ((), hypers[:, :, 0])} if self.concentration is None else {}
 
-    def summaries(self, factor: Grid, hypers: np.ndarray) -> list[np.ndarray]:
+    def summaries(self, factor: Factor, hypers: np.ndarray) -> list[np.ndarray]:
         """A learned concentration."""
         return [hypers[:, :, 0]] if self.concentration is None else []
 
@@ -131,6 +131,6 @@ class DirichletPrior(Prior):
         return f"Each component is Dirichlet with {known}{spread}."
 
 
-def summed_axes(factor: Grid) -> tuple[int, ...]:
+def summed_axes(factor: Factor) -> tuple[int, ...]:
     """The axes over which a component's entries are summed."""
     return tuple(i for i, n in enumerate(factor.component_shape) if n == 1)

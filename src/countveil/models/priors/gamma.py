@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from countveil.models.priors.prior import Grid, Prior, Scale, ranged
+from countveil.models.priors.prior import Factor, Prior, Scale, ranged
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class GammaPrior(Prior):
     new_rows: ClassVar[bool] = True
     variational: ClassVar[bool] = True
 
-    def start(self, factor: Grid) -> np.ndarray:
+    def start(self, factor: Factor) -> np.ndarray:
         """Initial rates: one per component if they are learned, else as given."""
         if self.learned:
             return np.broadcast_to(self.rate, factor.component_shape).astype(float)
@@ -39,7 +39,7 @@ class GammaPrior(Prior):
         return self.shape, hypers * scale
 
     def draw_hypers(
-        self, factor: Grid, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
+        self, factor: Factor, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
         """Rates given the factor, b_k ~ Gamma(1 + sum of shapes, 1 / ``rate`` + sum of entries); unchanged if fixed."""
         if not self.learned:
@@ -48,13 +48,13 @@ class GammaPrior(Prior):
         size, total = factor.component_sums(self.shape), factor.component_sums(scaled)
         return rng.standard_gamma(1.0 + size) / (1.0 / self.rate + total)
 
-    def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
+    def estimate(self, factor: Factor, scale: Scale, value: np.ndarray) -> np.ndarray:
         """Rates at which the prior's means add up to the entries' scaled sum; as given if they are fixed."""
         if not self.learned:
             return np.asarray(self.rate, float)
         return factor.component_sums(self.shape) / np.maximum(factor.component_sums(scale * value), 1e-150)
 
-    def resized(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
+    def resized(self, factor: Factor, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
         """Learned rates, divided by the number: b_k to the power of its shapes cancels the entries' Jacobian."""
         if not self.learned:
             return None
@@ -75,14 +75,14 @@ class GammaPrior(Prior):
             raise ValueError(f"shape must be one number for new rows, got {np.size(self.shape)} of them")
         return np.ravel(self.shape), rates * scale
 
-    def start_q(self, factor: Grid) -> np.ndarray:
+    def start_q(self, factor: Factor) -> np.ndarray:
         """A gamma distribution whose means are the initial rates."""
         rates = self.start(factor)
         return np.stack([rates, np.ones_like(rates)])
 
     def update_q(
         self,
-        factor: Grid,
+        factor: Factor,
         q: np.ndarray,
         scale: Scale,
         mean: np.ndarray,
@@ -103,7 +103,9 @@ class GammaPrior(Prior):
         least = np.minimum(1.0 / self.rate, q[1])
         return np.stack([1.0 + times * (q[0] - 1.0), least + times * (q[1] - least)])
 
-    def bound(self, factor: Grid, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale) -> float:
+    def bound(
+        self, factor: Factor, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale
+    ) -> float:
         """E log p(factor | b) p(b) - E log q(factor) q(b): minus the divergence of Q from Gamma(a, scale b)."""
         a = np.asarray(self.shape)
         b = q[0] / q[1]
@@ -116,7 +118,7 @@ class GammaPrior(Prior):
         return bound
 
     def penalty(
-        self, factor: Grid, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale
+        self, factor: Factor, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale
     ) -> float:
         """Sum of a log m - b m over the entries' means m, and of b's own terms."""
         mean, b = shape / rate, q[0] / q[1]

@@ -9,7 +9,7 @@ from scipy.special import gammaln
 from countveil.kernels.dynamics import move_seasons, pass_backwards, pass_forwards, seat
 from countveil.kernels.random import SMALLEST
 from countveil.laws.counts.slices import draw_on_slices
-from countveil.models.priors.prior import Conditional, Grid, Prior, Reported, Scale, check_values
+from countveil.models.priors.prior import Conditional, Factor, Prior, Reported, Scale, check_values
 
 EPSILON = 0.1  # shape and rate of broad gamma priors, as published
 TOTAL = 10.0  # gamma_0, the shape of the sum of all sizes nu, as in the published code
@@ -73,7 +73,7 @@ class GammaChainPrior(Prior):
     from_data: ClassVar[tuple[str, ...]] = ("mean",)
     holds_size: ClassVar[bool] = True  # transitions are between expected counts
 
-    def start(self, factor: Grid) -> np.ndarray:
+    def start(self, factor: Factor) -> np.ndarray:
         """Components that mostly stay as they are, at the scale ``mean``."""
         return self.started(*factor.shape)
 
@@ -86,7 +86,7 @@ class GammaChainPrior(Prior):
         return packed(Chain(transition, np.ones(n_components), 1.0, 1.0, self.mean, volume, 1.0, seasons))
 
     def draw(
-        self, factor: Grid, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
+        self, factor: Factor, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """The factor and all hyperparameters."""
         return self.draw_chain(hypers, given, rng)
@@ -131,7 +131,7 @@ class GammaChainPrior(Prior):
         log_s = draw_on_slices(lambda x: log_steadiness(x, volume), np.array([np.log(s)]), BOUNDS, rng, WIDTH)
         return chain._replace(scale=scale, volume=volume, steadiness=float(np.exp(log_s[0])))
 
-    def resized(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
+    def resized(self, factor: Factor, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
         """The scale m, multiplied by the number: theta stays, and with it the density of the factor."""
         chain = self.chain_of(hypers, factor.shape)
         change = EPSILON * np.log(times) - EPSILON / self.mean * chain.scale * (times - 1.0)
@@ -176,7 +176,7 @@ class GammaChainPrior(Prior):
             volume=volume, seasons=seasons.reshape(-1, k).copy(), concentration=float(concentration)
         )
 
-    def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
+    def reported(self, factor: Factor, hypers: np.ndarray) -> Reported:
         """Transition matrix, importance nu of components, volume m g_t; and if not steady, the usual one, m, and s.
 
         With a season, also psi of each step and component, in which no step is left out: a season has S steps at most.

@@ -12,7 +12,7 @@ from countveil.laws.counts.slices import draw_on_slices
 from countveil.models.priors.dated_rows import LEVEL_SHAPE, row_scales
 from countveil.models.priors.dirichlet import DirichletPrior
 from countveil.models.priors.gamma_chain import BOUNDS, CONCENTRATION, WIDTH, log_concentration
-from countveil.models.priors.prior import Conditional, Grid, Prior, Reported, check_values
+from countveil.models.priors.prior import Conditional, Factor, Prior, Reported, check_values
 
 TOP_SHAPE = 0.5  # of those of the top components' shapes
 PEAK = 0.5  # of a component's share at the start: the rest is spread over all below
@@ -74,7 +74,7 @@ class LayeredRowsPrior(Prior):
         found[0] = self.size / (n_components * self.mean)
         return found
 
-    def start(self, factor: Grid) -> np.ndarray:
+    def start(self, factor: Factor) -> np.ndarray:
         """Layers with the same sums, and loadings that are alike but for a peak that breaks the symmetry."""
         (n_rows, k), levels = factor.shape, self.usual_levels(factor.shape[1])
         upper = tuple(np.full((n_rows, n), self.mean * k / n) for n in self.n_upper)
@@ -92,7 +92,7 @@ class LayeredRowsPrior(Prior):
         return packed(layers)
 
     def draw(
-        self, factor: Grid, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
+        self, factor: Factor, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """Rates given all layers; tables upwards, each with its layer integrated out; then all layers, from the top."""
         scale, value, count, exposure = given
@@ -192,7 +192,7 @@ class LayeredRowsPrior(Prior):
             found.append(tuple(values) if isinstance(own, list) else values[0])
         return found
 
-    def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
+    def reported(self, factor: Factor, hypers: np.ndarray) -> Reported:
         """Of each layer above, loadings (below, own) and shares; and how alike the rows are (see ``alike``).
 
         The dimension of layer t is called ``layert``.
@@ -213,7 +213,7 @@ class LayeredRowsPrior(Prior):
         names = [layer_called(t + 2) for t in range(len(self.n_upper))]
         return tuple((f"_{name}", f"_{name}{SHARE}", name) for name in names)
 
-    def summaries(self, factor: Grid, hypers: np.ndarray) -> list[np.ndarray]:
+    def summaries(self, factor: Factor, hypers: np.ndarray) -> list[np.ndarray]:
         """How alike the rows are."""
         return [alike(Layers(*self.parts_of(hypers, factor.shape)))]
 

@@ -15,7 +15,7 @@ from countveil.models.priors.prior import (
     MEDIAN,
     SPREAD,
     Conditional,
-    Grid,
+    Factor,
     Prior,
     Reported,
     Scale,
@@ -64,7 +64,7 @@ class LearnedShapePrior(Prior):
     new_rows: ClassVar[bool] = True
     collapsed: ClassVar[bool] = True
 
-    def start(self, factor: Grid) -> np.ndarray:
+    def start(self, factor: Factor) -> np.ndarray:
         """(2, ...) the median shape, and the rates: one per component if they are learned, else as given."""
         if self.mean is not None:
             rates = np.full(factor.component_shape, MEDIAN / self.mean)
@@ -77,7 +77,7 @@ class LearnedShapePrior(Prior):
         return hypers[0], hypers[1] * scale
 
     def draw_hypers(
-        self, factor: Grid, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
+        self, factor: Factor, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
         """Shape and rates given the factor: log a on slices of (18.2), with the rates summed out, then b_k | a."""
         entries = self.given_entries(factor, scale, value)
@@ -85,7 +85,7 @@ class LearnedShapePrior(Prior):
 
     def drawn(
         self,
-        factor: Grid,
+        factor: Factor,
         hypers: np.ndarray,
         entries: GivenEntries,
         log_density: Callable[[np.ndarray], np.ndarray],
@@ -101,7 +101,7 @@ class LearnedShapePrior(Prior):
         return np.stack([np.full_like(rates, shape), rates])
 
     def draw_hypers_given_counts(
-        self, factor: Grid, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
+        self, factor: Factor, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
     ) -> np.ndarray:
         """Shape given the counts and exposures of all entries, which have to be drawn anew afterwards.
 
@@ -121,7 +121,7 @@ class LearnedShapePrior(Prior):
         return np.stack([np.full_like(rates, shape), rates])
 
     def given_counts(
-        self, factor: Grid, hypers: np.ndarray, scale: Scale, count: np.ndarray, exposure: np.ndarray
+        self, factor: Factor, hypers: np.ndarray, scale: Scale, count: np.ndarray, exposure: np.ndarray
     ) -> GivenCounts:
         """Counts and exposures, each parameter counted once; learned rates by their ratio to the shape."""
         rate = (hypers[1] if self.mean is None else hypers[1] / hypers[0]) * scale
@@ -136,7 +136,7 @@ class LearnedShapePrior(Prior):
         learned = self.mean is not None
         return log_prior(log_a) + shape_given_counts(log_a, *given, learned)
 
-    def given_entries(self, factor: Grid, scale: Scale, value: np.ndarray) -> GivenEntries:
+    def given_entries(self, factor: Factor, scale: Scale, value: np.ndarray) -> GivenEntries:
         """Sums over the entries, each parameter counted once."""
         scaled = scale * value
         logs, cut = factor.component_sums(np.log(scaled)), factor.component_sums(value <= SMALLEST)
@@ -154,7 +154,7 @@ class LearnedShapePrior(Prior):
         mean = np.nan if self.mean is None else self.mean
         return log_prior(log_a) + shape_given_entries(log_a, *entries, mean)
 
-    def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
+    def estimate(self, factor: Factor, scale: Scale, value: np.ndarray) -> np.ndarray:
         """The median shape, and rates at which the prior's means add up to the entries' scaled sum."""
         found = self.start(factor)
         if self.mean is not None:
@@ -162,7 +162,7 @@ class LearnedShapePrior(Prior):
             found[1] = MEDIAN * factor.component_sums(1.0) / totals
         return found
 
-    def resized(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
+    def resized(self, factor: Factor, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
         """Learned rates, divided by the number: b_k to the power of its shapes cancels the entries' Jacobian."""
         if self.mean is None:
             return None
@@ -175,11 +175,11 @@ class LearnedShapePrior(Prior):
         """The rates; None where they vary from entry to entry."""
         return hypers[:, :, 1] if self.rate is None or np.size(self.rate) == 1 else None
 
-    def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
+    def reported(self, factor: Factor, hypers: np.ndarray) -> Reported:
         """The shape."""
         return {"_shape": ((), hypers[:, :, 0].reshape(*hypers.shape[:2], -1)[:, :, 0])}
 
-    def summaries(self, factor: Grid, hypers: np.ndarray) -> list[np.ndarray]:
+    def summaries(self, factor: Factor, hypers: np.ndarray) -> list[np.ndarray]:
         """The shape."""
         return [self.reported(factor, hypers)["_shape"][1]]
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from countveil.kernels.levels import draw_levels, move_persistence, move_smoothness
-from countveil.models.priors.prior import Conditional, Grid, Prior, Reported, check_values
+from countveil.models.priors.prior import Conditional, Factor, Prior, Reported, check_values
 
 MIDDLE, SPREAD = 5.0, 1.5  # of the mean of log(s - 1) over items: mean and standard deviation
 BETWEEN = 1.0  # standard deviation of log(s - 1) between items
@@ -36,13 +36,13 @@ class LevelPrior(Prior):
     kind: ClassVar[str] = "levels"
     of_cells: ClassVar[bool] = True
 
-    def start(self, factor: Grid) -> np.ndarray:
+    def start(self, factor: Factor) -> np.ndarray:
         """(2 + items,) persistence, b, log(s - 1) of every item."""
         n_items = int(np.prod(factor.shape)) // factor.shape[self.time]
         return np.concatenate([[START, SMOOTH], np.full(n_items, SMOOTH)])
 
     def draw(
-        self, factor: Grid, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
+        self, factor: Factor, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """The levels and smoothness of some items, and b; now and then the persistence, whose moves need all items."""
         count, exposure, level = (
@@ -70,13 +70,13 @@ class LevelPrior(Prior):
         others = [n for i, n in enumerate(shape) if i != self.time]
         return np.ascontiguousarray(np.moveaxis(values.reshape(len(values), *others), 0, self.time))
 
-    def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
+    def reported(self, factor: Factor, hypers: np.ndarray) -> Reported:
         """The persistence, and every item's smoothness."""
         axes = tuple(i for i in range(len(factor.shape)) if i != self.time)
         s = smoothness(hypers[:, :, 2:]).reshape(*hypers.shape[:2], *(factor.shape[i] for i in axes))
         return {PERSISTENCE: ((), hypers[:, :, 0]), SMOOTHNESS: (axes, s)}
 
-    def summaries(self, factor: Grid, hypers: np.ndarray) -> list[np.ndarray]:
+    def summaries(self, factor: Factor, hypers: np.ndarray) -> list[np.ndarray]:
         """Persistence, and the mean of log s over items."""
         return [hypers[:, :, 0], mean_log(smoothness(hypers[:, :, 2:]))]
 

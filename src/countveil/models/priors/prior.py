@@ -1,4 +1,4 @@
-"""What inference asks of the prior of a factor.
+"""A factor, and what inference asks of its prior.
 
 A prior has hyperparameters, kept in one array whose form it chooses ("hypers"). A sampler draws them along with the
 factors. Known offsets of a factor's axis come as ``scale``, by which prior rates are multiplied: 1.0, or an array that
@@ -6,8 +6,9 @@ broadcasts against the factor.
 """
 
 import dataclasses
+import math
 from dataclasses import fields
-from typing import Any, ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
@@ -16,41 +17,10 @@ BOUNDS = np.log(1e-4), np.log(1e4)  # of the logarithm of a learned shape
 LEARNED_SHAPE = f"log-normal of median {MEDIAN:g} and log standard deviation {SPREAD:g}"
 """Its prior in words."""
 Scale = float | np.ndarray
+Axes = tuple[str, ...]
+"""Letters of axes of the model, and longer names of other dimensions."""
 Reported = dict[str, tuple[tuple[int | str, ...], np.ndarray]]
 """Results by name: axes, as numbers of the factor's or names of others, and values (C, S, ...)."""
-
-
-class Grid(Protocol):
-    """What a prior knows about its factor: its shape, and which entries belong to one component."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of the factor."""
-        ...
-
-    @property
-    def component_shape(self) -> tuple[int, ...]:
-        """Broadcasts against the shape: one number per component, or a single one."""
-        ...
-
-    @property
-    def symmetric(self) -> bool:
-        """Whether the factor equals its transpose: each pair of entries is one parameter."""
-        ...
-
-    @property
-    def shared(self) -> bool:
-        """Whether the factor is used twice, so that its entries depend on each other given counts."""
-        ...
-
-    @property
-    def weight(self) -> np.ndarray | np.float64:
-        """1 for every entry that is a separate parameter, 0 for the others."""
-        ...
-
-    def component_sums(self, values: np.ndarray | float) -> np.ndarray:
-        """Weighted sums over each component's entries."""
-        ...
 
 
 class Conditional(NamedTuple):
@@ -60,6 +30,48 @@ class Conditional(NamedTuple):
     value: np.ndarray  # the current factor
     counts: np.ndarray
     exposures: np.ndarray
+
+
+class Factor(NamedTuple):
+    """A factor: its axes at its first use, their sizes, its prior, its value if it is fixed, and what it is like.
+
+    It may equal its transpose (``symmetric``), or be used twice (``shared``).
+    """
+
+    name: str
+    axes: str
+    shape: tuple[int, ...]
+    component_shape: tuple[int, ...]  # broadcasts against shape: one number per component, or a single one
+    prior: "Prior"
+    fixed: np.ndarray | None = None
+    symmetric: bool = False
+    shared: bool = False
+
+    def reported(self, hypers: np.ndarray) -> dict[str, tuple[Axes, np.ndarray]]:
+        """What its prior reports of draws of hyperparameters: full names, axes and values (C, S, ...)."""
+        found = self.prior.reported(self, hypers)
+        return {
+            f"{self.name}{name}" if name.startswith("_") else name: (
+                tuple(a if isinstance(a, str) else self.axes[a] for a in axes),
+                values,
+            )
+            for name, (axes, values) in found.items()
+        }
+
+    @property
+    def weight(self) -> np.ndarray | np.float64:
+        """1 for every entry that is a separate parameter; 0 below the diagonal of a symmetric factor."""
+        return np.triu(np.ones(self.shape)) if self.symmetric else np.float64(1.0)
+
+    def component_sums(self, values: np.ndarray | float) -> np.ndarray:
+        """Weighted sums of entries over the axes along which ``component_shape`` does not vary."""
+        axes = tuple(i for i, n in enumerate(self.component_shape) if n == 1)
+        if np.ndim(values) == 0 and not self.symmetric:
+            return np.full(self.component_shape, values * float(math.prod(self.shape[i] for i in axes)))
+        full = np.asarray(self.weight * values if self.symmetric else values)
+        if full.shape != self.shape:
+            full = np.broadcast_to(full, self.shape)
+        return np.add.reduce(full, axis=axes, keepdims=True)
 
 
 class Prior:
@@ -90,7 +102,7 @@ class Prior:
     of_rows: ClassVar[bool] = False
     """Whether it needs a factor with rows."""
 
-    def start(self, factor: Grid) -> np.ndarray:
+    def start(self, factor: Factor) -> np.ndarray:
         """Initial hyperparameters."""
         raise NotImplementedError
 
@@ -99,29 +111,29 @@ class Prior:
         raise TypeError(f"a prior of kind {self.kind!r} must not be asked for independent gammas")
 
     def draw(
-        self, factor: Grid, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
+        self, factor: Factor, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """(the factor, hyperparameters), by a Markov step that leaves their joint conditional as it is."""
         shape, rate = self.gamma(hypers, given.scale)
         return rng.standard_gamma(shape + given.counts) / (rate + given.exposures), hypers
 
     def draw_hypers_given_counts(
-        self, factor: Grid, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
+        self, factor: Factor, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
     ) -> np.ndarray:
         """Hyperparameters of a ``collapsed`` prior given counts and exposures; entries are drawn anew afterwards."""
         return hypers
 
     def draw_hypers(
-        self, factor: Grid, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
+        self, factor: Factor, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
         """Hyperparameters given the factor; as they are if they were drawn before."""
         return hypers
 
-    def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
+    def estimate(self, factor: Factor, scale: Scale, value: np.ndarray) -> np.ndarray:
         """Hyperparameters that fit a point estimate of the factor."""
         return self.start(factor)
 
-    def resized(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
+    def resized(self, factor: Factor, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
         """What hyperparameters become if the factor is multiplied by a number; None if its size is not learned.
 
         With them comes the logarithm by which the density of factor and hyperparameters changes, times the Jacobian of
@@ -148,7 +160,7 @@ class Prior:
         """(C, S, ...) prior rates, for the posterior, from draws of the hyperparameters; None if there are none."""
         return None
 
-    def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
+    def reported(self, factor: Factor, hypers: np.ndarray) -> Reported:
         """Other results (C, S, ...) from draws of the hyperparameters; a name that begins with _ follows the factor's.
 
         Draws from files are checked by ``check_reported``.
@@ -164,7 +176,7 @@ class Prior:
         """
         return ()
 
-    def summaries(self, factor: Grid, hypers: np.ndarray) -> list[np.ndarray]:
+    def summaries(self, factor: Factor, hypers: np.ndarray) -> list[np.ndarray]:
         """(C, S, ...) of what is reported, numbers by which chains are compared, whatever the order of components."""
         return []
 
@@ -210,13 +222,13 @@ class Prior:
         names = [field.name for field in dataclasses.fields(cls)]  # type: ignore[arg-type]
         return cls(**{name: facts[name] for name in names})
 
-    def start_q(self, factor: Grid) -> np.ndarray:
+    def start_q(self, factor: Factor) -> np.ndarray:
         """Initial (shape, rate) of the hyperparameters' Q."""
         raise NotImplementedError
 
     def update_q(
         self,
-        factor: Grid,
+        factor: Factor,
         q: np.ndarray,
         scale: Scale,
         mean: np.ndarray,
@@ -230,12 +242,14 @@ class Prior:
         """``q`` as if this many times the rows had given the same evidence per row."""
         raise NotImplementedError
 
-    def bound(self, factor: Grid, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale) -> float:
+    def bound(
+        self, factor: Factor, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale
+    ) -> float:
         """E log p - E log q of factor and hyperparameters, for a factor of independent gammas."""
         raise NotImplementedError
 
     def penalty(
-        self, factor: Grid, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale
+        self, factor: Factor, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale
     ) -> float:
         """The prior's part of the objective of the arithmetic expectation."""
         raise NotImplementedError

@@ -18,7 +18,7 @@ from countveil.models.priors.prior import (
     MEDIAN,
     SPREAD,
     Conditional,
-    Grid,
+    Factor,
     Prior,
     Reported,
     Scale,
@@ -190,7 +190,7 @@ class RegressionPrior(Prior):
     needs: ClassVar[str | None] = "covariates"
     of_rows: ClassVar[bool] = True
 
-    def start(self, factor: Grid) -> np.ndarray:
+    def start(self, factor: Factor) -> np.ndarray:
         """(2 + 2 P, 1, K) the known or median shape, rates of entries of size ``mean``, coefficients of zero."""
         found = np.zeros((2 + 2 * self.design.shape[1], *factor.component_shape))
         found[0] = MEDIAN if self.shape is None else self.shape
@@ -203,13 +203,13 @@ class RegressionPrior(Prior):
         return np.exp(log_shape), np.exp(log_shape - log_mean) * scale
 
     def draw_hypers(
-        self, factor: Grid, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
+        self, factor: Factor, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
         """Given the factor if it is used twice; else as they are: they are drawn given counts."""
         return self.drawn(hypers, self.given_entries(scale, value), rng) if factor.shared else hypers
 
     def draw_hypers_given_counts(
-        self, factor: Grid, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
+        self, factor: Factor, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
     ) -> np.ndarray:
         """Given counts, with the entries summed out (16.2)."""
         counts = self.given_counts(given.scale, given.counts, given.exposures)
@@ -307,7 +307,7 @@ class RegressionPrior(Prior):
         curvature = (np.where(free, second, 0.0).T @ known.columns.squares).reshape(-1, size, size)
         return stepped(own, mass, slope, curvature + np.diag(precision[:, 0]))
 
-    def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
+    def estimate(self, factor: Factor, scale: Scale, value: np.ndarray) -> np.ndarray:
         """The start, with rates at which the prior's means add up to the entries' scaled sum."""
         found = self.start(factor)
         found[1] = (
@@ -315,7 +315,7 @@ class RegressionPrior(Prior):
         )
         return found
 
-    def resized(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
+    def resized(self, factor: Factor, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
         """Learned rates, divided by the number: b_k to the power of its shapes cancels the entries' Jacobian."""
         new = hypers.copy()
         new[1] /= times
@@ -326,7 +326,7 @@ class RegressionPrior(Prior):
         """The rates where x_d = 0."""
         return hypers[:, :, 1]
 
-    def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
+    def reported(self, factor: Factor, hypers: np.ndarray) -> Reported:
         """Each component's shape, and coefficients of means and of shapes, of columns that are centred and scaled."""
         values = np.squeeze(hypers, axis=3)
         means, shapes = np.split(values[:, :, 2:], 2, axis=2)
@@ -336,7 +336,7 @@ class RegressionPrior(Prior):
             "_shape_effect": (("term", 1), shapes),
         }
 
-    def summaries(self, factor: Grid, hypers: np.ndarray) -> list[np.ndarray]:
+    def summaries(self, factor: Factor, hypers: np.ndarray) -> list[np.ndarray]:
         """Mean shapes."""
         return [np.squeeze(hypers, axis=3)[:, :, 0].mean(axis=2)]
 

@@ -10,7 +10,7 @@ from scipy.special import gammaln
 from countveil.kernels.random import SMALLEST
 from countveil.models.priors.gamma import GammaPrior
 from countveil.models.priors.learned_shape import GivenCounts, GivenEntries, LearnedShapePrior
-from countveil.models.priors.prior import Conditional, Grid, Prior, Reported, Scale, ranged
+from countveil.models.priors.prior import Conditional, Factor, Prior, Reported, Scale, ranged
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class SeededPrior(Prior):
         """How many topics have seeded words: the first ones."""
         return int(self.added.any(axis=0).sum())
 
-    def start(self, factor: Grid) -> np.ndarray:
+    def start(self, factor: Factor) -> np.ndarray:
         """Those of ``usual``."""
         return self.usual.start(factor)
 
@@ -45,7 +45,7 @@ class SeededPrior(Prior):
         return shape + self.added, rate
 
     def draw_hypers(
-        self, factor: Grid, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
+        self, factor: Factor, hypers: np.ndarray, scale: Scale, value: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
         """Rates given the factor, and before them a learned shape, by (18.7)."""
         if isinstance(self.usual, GammaPrior):
@@ -62,7 +62,7 @@ class SeededPrior(Prior):
         return replace(self.usual, shape=self.usual.shape + self.added)
 
     def draw_hypers_given_counts(
-        self, factor: Grid, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
+        self, factor: Factor, hypers: np.ndarray, given: Conditional, rng: np.random.Generator
     ) -> np.ndarray:
         """A learned shape given the counts and exposures of all entries, by (18.8), as ``usual`` draws it."""
         if isinstance(self.usual, GammaPrior):
@@ -70,7 +70,7 @@ class SeededPrior(Prior):
         counts = self.usual.given_counts(factor, hypers, given.scale, given.counts, given.exposures)
         return self.usual.drawn_given_counts(hypers, lambda log_a: self.log_mass(log_a, counts), rng)
 
-    def given_entries(self, factor: Grid, scale: Scale, value: np.ndarray) -> GivenEntries:
+    def given_entries(self, factor: Factor, scale: Scale, value: np.ndarray) -> GivenEntries:
         """As without seeds, with what is added to each component's sum of shapes."""
         assert isinstance(self.usual, LearnedShapePrior)
         added = np.ravel(factor.component_sums(self.added))
@@ -94,7 +94,7 @@ class SeededPrior(Prior):
         own -= added * np.log1p(shares)
         return self.usual.log_mass(log_a, given) + own.sum(axis=1)
 
-    def estimate(self, factor: Grid, scale: Scale, value: np.ndarray) -> np.ndarray:
+    def estimate(self, factor: Factor, scale: Scale, value: np.ndarray) -> np.ndarray:
         """Those of ``usual``, with rates at which the prior's means add up to the entries' scaled sum."""
         if isinstance(self.usual, GammaPrior):
             return self.whole.estimate(factor, scale, value)
@@ -104,7 +104,7 @@ class SeededPrior(Prior):
             found[1] *= 1.0 + factor.component_sums(self.added) / (found[0] * sizes)
         return found
 
-    def resized(self, factor: Grid, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
+    def resized(self, factor: Factor, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:
         """As without seeds, which add to shapes and leave rates."""
         return self.usual.resized(factor, hypers, times)
 
@@ -112,11 +112,11 @@ class SeededPrior(Prior):
         """The rates; None where they vary from entry to entry."""
         return self.usual.reported_rates(hypers)
 
-    def reported(self, factor: Grid, hypers: np.ndarray) -> Reported:
+    def reported(self, factor: Factor, hypers: np.ndarray) -> Reported:
         """A learned shape of the entries without a seed."""
         return self.usual.reported(factor, hypers)
 
-    def summaries(self, factor: Grid, hypers: np.ndarray) -> list[np.ndarray]:
+    def summaries(self, factor: Factor, hypers: np.ndarray) -> list[np.ndarray]:
         """Those of ``usual``."""
         return self.usual.summaries(factor, hypers)
 
