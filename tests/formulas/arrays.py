@@ -12,12 +12,13 @@ from countveil.inference.factors import row_exposures
 from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.laws.counts import POISSON
+from countveil.laws.counts.poisson import PoissonCounts
 from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 from tests.formulas.brute import formula, gamma_logpdf, noise_pmf, same, slope
 from tests.joint import SERIAL, small_model
 
 A, B = 0.7, 1.3  # shape and rate of the priors
-LAW = TwoSidedGeometricPoisson()
+LAW = TwoSidedGeometricPoisson(PoissonCounts())
 Y = np.arange(60)
 
 

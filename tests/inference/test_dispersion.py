@@ -19,7 +19,6 @@ from countveil.inference.starts import automatic
 from countveil.inference.streams import START, Streams
 from countveil.kernels.general import GeneralLaw
 from countveil.laws.counts import NegativeBinomial, Poisson
-from countveil.laws.counts.laws import counts_of
 from countveil.laws.counts.negative_binomial import log_density
 from countveil.laws.counts.protocol import parameters_at
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC
@@ -329,7 +328,7 @@ def test_the_general_law_expects_the_same():
     observations, model = problem("column", "by row")
     factors, values = somewhere(model)
     closed = observations.law(model.likelihood, values)
-    general = GeneralLaw(TWO_SIDED_GEOMETRIC.kernel, counts_of(closed))
+    general = GeneralLaw(TWO_SIDED_GEOMETRIC.kernel, closed.likelihood)
     theta, phi = model.matrices(factors)
     sums = [
         SERIAL.over_rows(dispersion.tally_block, observations, (law, phi, 2 * TABLE_SHAPE[1]), (theta,))[1][0]

@@ -320,7 +320,7 @@ def test_parameters_of_the_likelihood_are_updated_by_the_tally_of_each_sweep(fus
     expected = np.zeros(5)
     for sweep in (1, 2):
         state, _ = gibbs.step(state, Plan(observations, model), model, streams, SERIAL)
-        np.testing.assert_array_equal(laws[-1].parameters[0], expected)
+        np.testing.assert_array_equal(laws[-1].likelihood.parameters[0], expected)
         expected = expected + 3.0 + streams.generator(sweep, PARAMETERS).random(5)
         np.testing.assert_array_equal(state.parameters[0], expected)
     assert sizes == [18, 18]

@@ -17,7 +17,7 @@ from countveil.kernels import tokens as kernels
 from countveil.kernels.random import fill_uniforms, new_source
 from countveil.kernels.report_kernels import RATIO, fill_gains
 from countveil.laws.counts import POISSON, NegativeBinomial
-from countveil.laws.counts.laws import counts_of, general_law, law_of
+from countveil.laws.counts.laws import general_law, law_of
 from tests.joint import FALSE_ALARM
 from tests.laws.noise.codes import kernels_of_reports
 from tests.laws.noise.laws import CASES, log_mass
@@ -59,7 +59,7 @@ def ready(data, likelihood, parameters, phi, most=None):
     pair, found = general_law(data.noise, likelihood, parameters), tokens.planned(data, law, True)
     wanted = kernels.LARGEST_REPORT if most is None else most
     most = 0 if found.codes.code_c.size else wanted
-    given = (likelihood, counts_of(law).parameters), found.codes, found.levels, max(most, 1)
+    given = (likelihood, law.likelihood.parameters), found.codes, found.levels, max(most, 1)
     proposals = tokens.with_proposals(map, law, pair, phi, *given)[4]
     if most == 0 and not found.codes.code_c.size:
         proposals = tokens.beside_others(proposals)

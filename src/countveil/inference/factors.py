@@ -16,7 +16,6 @@ from countveil.inference.streams import COLUMNS, HYPERS, Streams
 from countveil.kernels import tiles as kernels
 from countveil.kernels.allocation import split_counts
 from countveil.kernels.entries import Entries as StoredEntries
-from countveil.kernels.general import varies_by_column
 from countveil.kernels.random import SMALLEST
 from countveil.kernels.shared import ColumnBaselines, RowBaselines, update_actors
 from countveil.kernels.tiles import is_dense
@@ -322,7 +321,7 @@ def make_links(observations: Observations, law: Law, n_rests: int) -> Links:
     actors, rests = o.columns // n_rests, o.columns % n_rests
     entries, excess = exposed(o.block(slice(0, o.shape[0])), law), np.empty(rows.size)
     kernels.entry_excesses(law, entries, excess)
-    baseline, loops = baselines(entries, law, n_rests)
+    baseline, loops = baselines(entries, n_rests)
     own = actors == rows
     np.add.at(loops, (rows[own], rests[own]), excess[own])
     kept = ~own & (excess != 0.0)
@@ -342,11 +341,9 @@ def make_links(observations: Observations, law: Law, n_rests: int) -> Links:
     return Links(baseline, grouped(rows, actors), grouped(actors, rows), loops)
 
 
-def baselines(
-    entries: StoredEntries, law: Law, n_rests: int
-) -> tuple[RowBaselines | ColumnBaselines, np.ndarray]:
+def baselines(entries: StoredEntries, n_rests: int) -> tuple[RowBaselines | ColumnBaselines, np.ndarray]:
     """(exposures of unstored cells, those of the cells that join an actor with itself (actors, rests))."""
-    if not varies_by_column(law):
+    if not entries.place_d.size:
         return RowBaselines(entries.exposure_d.copy()), np.repeat(
             entries.exposure_d[:, None], n_rests, axis=1
         )

@@ -11,7 +11,6 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.inference import factors, tokens, totals
-from countveil.laws.counts.laws import counts_of
 from countveil.models.factorization import Factorization
 
 
@@ -69,13 +68,13 @@ class Plan:
         """The plan of a chain with auxiliary noise: every cell has exposure 1 unless it is masked."""
         return Plan(self.data.fully_exposed(), self.model)
 
-    def links(self, law: tuple[Any, ...]) -> factors.Links | None:
+    def links(self, law: Any) -> factors.Links | None:
         """Exposures between actors if both sides use a free factor; found once, unless parameters change them."""
         f = self.model.shared
         if f is None or self.model.factors[f].fixed is not None:
             return None
         n_actors, n_columns = self.data.shape
-        if counts_of(law).parameters:
+        if law.likelihood.parameters:
             return factors.make_links(self.data, law, n_columns // n_actors)
         if self._links is None:
             self._links = factors.make_links(self.data, law, n_columns // n_actors)

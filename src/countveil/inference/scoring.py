@@ -7,13 +7,10 @@ import numpy as np
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.tokens import Tokens
-from countveil.kernels.general import varies_by_column
 from countveil.kernels.random import SMALLEST
 from countveil.kernels.scoring import log_likelihood_rows, score_cells
 from countveil.kernels.tiles import add_unstored_to_rows, is_dense
-from countveil.laws.counts.laws import counts_of, in_block
-from countveil.laws.counts.negative_binomial import NegativeBinomialCounts
-from countveil.laws.counts.poisson import PoissonCounts
+from countveil.laws.counts.laws import in_block
 from countveil.laws.counts.protocol import Parameters, in_counts
 from countveil.laws.noise import report_scores as tables_of_scores
 from countveil.models.factorization import Factorization
@@ -50,20 +47,14 @@ def log_likelihood(
         levels = model.by_cell(factors[model.level])
         observations, model, tokens = observations.at_levels(levels), model.without_level, None
     theta, phi = model.matrices(factors)
-    law = observations.law(model.likelihood, parameters)
-    if tokens is not None and tokens.codes.code_c.size and has_one_law(law):
+    law: Any = observations.law(model.likelihood, parameters)
+    varies = any(getattr(law.likelihood, name, 0) for name in ("by_row", "by_column"))
+    if tokens is not None and tokens.codes.code_c.size and not varies:
         given = law, phi, tables_of_scores.scores_of(law, tokens.codes)
         _, (total,) = engine.over_rows(score_by_tables, tokens.entries, given, (theta, tokens.unstored_d))
         return float(total[0])
     _, (total,) = engine.over_rows(score_block, observations, (law, phi, phi.sum(axis=0)), (theta,))
     return float(total[0])
-
-
-def has_one_law(law: tuple[Any, ...]) -> bool:
-    """Whether the law is the same in all cells."""
-    counts = counts_of(law)
-    bursty = isinstance(counts, NegativeBinomialCounts) and not counts.by_row and not counts.by_column
-    return bursty or isinstance(counts, PoissonCounts)
 
 
 def score_by_tables(
@@ -84,9 +75,9 @@ def score_block(
     """The block's part of the log-likelihood."""
     law, entries = in_block(law, block.entries, block.first_row)
     total = log_likelihood_rows(law, entries, theta, phi, phi_total, is_dense(entries, len(phi)))
-    if varies_by_column(law):
+    if entries.place_d.size:  # baselines vary by column
         exposure = np.zeros(theta.shape)
-        add_unstored_to_rows(law, entries, phi, exposure)
+        add_unstored_to_rows(entries, phi, exposure)
         total -= float((theta * exposure).sum())
     return (), (np.array([total]),)
 

@@ -25,7 +25,7 @@ from countveil.kernels import tokens as kernels
 from countveil.kernels.report_kernels import CONCAVE, LEAST, MOST, RATIO, ReportKernels, fill_gains
 from countveil.kernels.tiles import DENSE_SHARE
 from countveil.kernels.tokens import LARGEST_REPORT, Codes, Proposals
-from countveil.laws.counts.laws import counted_from, counts_of, general_law
+from countveil.laws.counts.laws import counted_from, general_law
 from countveil.laws.counts.negative_binomial import NegativeBinomialCounts
 from countveil.laws.counts.poisson import PoissonCounts
 from countveil.laws.counts.protocol import Likelihood, Parameters, Unseen
@@ -92,7 +92,7 @@ def planned(observations: Observations, law: tuple[Any, ...], fused: bool) -> To
 
 def sweep_rows(
     found: Tokens,
-    law: tuple[Any, ...],
+    law: Any,
     factors: tuple[np.ndarray, np.ndarray],
     likelihood: Likelihood,
     prior: tuple[np.ndarray, np.ndarray] | None,
@@ -105,13 +105,13 @@ def sweep_rows(
     Without a prior, theta is not drawn, and exposures are empty.
     """
     theta, phi = factors
-    pair = general_law(found.entries.noise, likelihood, counts_of(law).parameters)
+    pair = general_law(found.entries.noise, likelihood, law.likelihood.parameters)
     most = most_proposed(found, pair, theta, phi)
     group_d = found.group_d
     if getattr(pair.likelihood, "by_row", 0):  # every row is a group
         group_d = np.arange(len(theta))
     shape, rate = (np.empty((len(theta), 0)),) * 2 if prior is None else prior
-    size, kind = likelihood.tally_size(found.entries.shape), (likelihood, counts_of(law).parameters)
+    size, kind = likelihood.tally_size(found.entries.shape), (likelihood, law.likelihood.parameters)
     given = kind, found.codes, found.levels, most, found.masked, size, streams, sweep
     (new, row_counts), (counts, total, masked, tally) = engine.over_rows(
         sweep_block,
@@ -352,13 +352,11 @@ def by_codes(observations: Observations, law: tuple[Any, ...], fused: bool) -> T
     return Tokens(entries, codes, place[commonest_d], one, np.ones(1), np.zeros(1), o.n_masked > 0, blocks)
 
 
-def largest_ratio(law: tuple[Any, ...]) -> float:
+def largest_ratio(law: Any) -> float:
     """The largest c = k(1) / k(0) of a proposal; 0 if there are none for this likelihood."""
-    counts = counts_of(law)
-    if isinstance(counts, PoissonCounts):
+    if isinstance(law.likelihood, PoissonCounts):
         return LARGEST_RATIO
-    bursty = isinstance(counts, NegativeBinomialCounts)
-    return 1.0 if bursty else 0.0
+    return 1.0 if isinstance(law.likelihood, NegativeBinomialCounts) else 0.0
 
 
 def proposed_codes(observations: Observations, cells_c: np.ndarray, most: float) -> np.ndarray:

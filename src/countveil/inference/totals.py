@@ -17,7 +17,6 @@ from countveil.inference import tokens
 from countveil.inference.streams import TOTALS, Streams
 from countveil.kernels import totals as kernels
 from countveil.kernels.report_kernels import LEAST, MOST, UNBOUNDED, ReportKernels
-from countveil.laws.counts.laws import counts_of
 
 CELLS_PER_BLOCK = 1 << 14  # each block has a stream of its own; a run of pairs is never cut
 Matrices = tuple[np.ndarray, np.ndarray]
@@ -57,14 +56,12 @@ def open_cells(observations: Observations) -> OpenCells:
     return OpenCells(entry, *where, code[is_open], kernel, exposure, overlap, blocks)
 
 
-def begin(
-    cells: OpenCells, law: tuple[Any, ...], matrices: Matrices, streams: Streams, sweep: int = 0
-) -> np.ndarray:
+def begin(cells: OpenCells, law: Any, matrices: Matrices, streams: Streams, sweep: int = 0) -> np.ndarray:
     """(n,) counts of the open cells that meet all totals: draws given reports alone, moved until they do."""
     counts, rates = np.empty(cells.entry.size, dtype=np.int64), rates_of(cells, matrices)
     own = cells.row, cells.column, cells.code
     rng = streams.generator(sweep, TOTALS)
-    kernels.draw_without_totals(cells.kernel, counts_of(law), own, rates, rng, counts)
+    kernels.draw_without_totals(cells.kernel, law.likelihood, own, rates, rng, counts)
     return moved_within(cells.overlap, cells.kernel, cells.code, counts)
 
 
@@ -115,10 +112,10 @@ class Sweeping(NamedTuple):
             )
 
 
-def sweeping(cells: OpenCells, law: tuple[Any, ...], matrices: Matrices, counts: np.ndarray) -> Sweeping:
+def sweeping(cells: OpenCells, law: Any, matrices: Matrices, counts: np.ndarray) -> Sweeping:
     """A sweep of a copy of these counts."""
     sums = sums_of(cells.overlap, counts)
-    return Sweeping(cells, counts_of(law), rates_of(cells, matrices), sums, counts.copy())
+    return Sweeping(cells, law.likelihood, rates_of(cells, matrices), sums, counts.copy())
 
 
 def meet(

@@ -122,16 +122,6 @@ def same_likelihood(likelihood, row, column):
     return likelihood
 
 
-def varies_by_column(law: tuple[Any, ...]) -> bool:
-    """Whether the exposures of a row's unstored cells differ: whether the likelihood's parameters are by column.
-
-    They do not with exposures by cell, where every cell is stored.
-    """
-    if hasattr(law, "exposure_dv"):
-        return False
-    return bool(getattr(getattr(law, "likelihood", None), "by_column", 0))
-
-
 @provides(law_at, GeneralLaw)
 def general_law_at(law, row, column):
     """The same noise, and the likelihood of the cell."""

@@ -1,12 +1,12 @@
 """What loops ask of the law of a report given its rate: functions that Numba chooses by the law's type.
 
-A law is noise times likelihood, a named tuple whose class says which. Numba compiles a loop for every class of law that
-it is called with, and then calls the functions below directly: nothing is chosen at run time. A module that implements
-a law registers its functions with ``provides``, or with ``by_default`` where one function is right for most laws.
-Batches are those of ``entries``; "counts" below are what is allocated to components, whatever the likelihood calls
-them. Draws and expectations are given a stored report, which is positive; a cell that is not stored matters only
-through its exposure. Starts depend on the noise alone: ``debiased``, ``bias`` and ``unbiased`` are chosen by the
-noise's class.
+A law is noise times likelihood, a named tuple whose class says which, with a field ``likelihood``. Numba compiles a
+loop for every class of law that it is called with, and then calls the functions below directly: nothing is chosen at
+run time. A module that implements a law registers its functions with ``provides``, or with ``by_default`` where one
+function is right for most laws. Batches are those of ``entries``; "counts" below are what is allocated to components,
+whatever the likelihood calls them. Draws and expectations are given a stored report, which is positive; a cell that is
+not stored matters only through its exposure. Starts depend on the noise alone: ``debiased``, ``bias`` and ``unbiased``
+are chosen by the noise's class.
 
 Where parameters vary by row or column, ``law_at`` gives the law of one cell, which may be of another class; functions
 of a report, a rate and a level are called with that one. Functions of batches are given the row and the whole law.

@@ -12,7 +12,6 @@ import numpy as np
 
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import MASKED
-from countveil.kernels.general import varies_by_column
 from countveil.kernels.law import law_at, seen_exposures, unseen_exposure
 
 COLUMNS_PER_TILE = 256
@@ -67,7 +66,7 @@ def add_row_exposures(law, entries, phi_vk, exposure_dk, dense):
 
     Where baselines vary by column, the sum over all cells of baseline phi_vk is added as well.
     """
-    add_unstored_to_rows(law, entries, phi_vk, exposure_dk)
+    add_unstored_to_rows(entries, phi_vk, exposure_dk)
     if dense:
         exposures_by_tiles(law, entries, phi_vk, exposure_dk, new_space(entries, phi_vk.shape[1]), True)
     else:
@@ -79,22 +78,22 @@ def add_column_exposures(law, entries, theta_dk, exposure_vk, dense):
 
     Where baselines vary by column, the sum over all cells of baseline theta_dk is added as well.
     """
-    add_unstored_to_columns(law, entries, theta_dk, exposure_vk)
+    add_unstored_to_columns(entries, theta_dk, exposure_vk)
     if dense:
         exposures_by_tiles(law, entries, theta_dk, exposure_vk, new_space(entries, theta_dk.shape[1]), False)
     else:
         column_exposures_by_entries(law, entries, theta_dk, exposure_vk)
 
 
-def add_unstored_to_rows(law, entries, phi_vk, exposure_dk):
+def add_unstored_to_rows(entries, phi_vk, exposure_dk):
     """exposure_dk += sum over all cells of their baseline times phi_vk, if baselines vary by column."""
-    if varies_by_column(law):
+    if entries.place_d.size:
         exposure_dk += (entries.weight_lv @ phi_vk)[entries.place_d]
 
 
-def add_unstored_to_columns(law, entries, theta_dk, exposure_vk):
+def add_unstored_to_columns(entries, theta_dk, exposure_vk):
     """exposure_vk += sum over all cells of their baseline times theta_dk, if baselines vary by column."""
-    if varies_by_column(law):
+    if entries.place_d.size:
         total_lk = np.zeros((len(entries.weight_lv), theta_dk.shape[1]))
         np.add.at(total_lk, entries.place_d, theta_dk)
         exposure_vk += entries.weight_lv.T @ total_lk

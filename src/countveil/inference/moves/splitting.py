@@ -15,7 +15,6 @@ import scipy.sparse as sp
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine, row_blocks, summed
-from countveil.kernels.general import varies_by_column
 from countveil.kernels.scoring import log_likelihood_rows
 from countveil.kernels.tiles import is_dense
 from countveil.laws.counts.laws import in_block
@@ -105,7 +104,7 @@ def part_of(observations: Observations, law: Law, theta: np.ndarray, phi: np.nda
     values, n_columns = np.empty(entries.size), observations.shape[1]
     dense = is_dense(entries, n_columns)
     log_likelihood_rows(law, entries, theta[rows], phi, phi.sum(axis=0), dense, values)
-    if varies_by_column(law):
+    if entries.place_d.size:  # exposures vary by column
         left, right = np.eye(len(entries.weight_lv))[entries.place_d], entries.weight_lv.T
     else:
         left, right = entries.exposure_d[:, None], np.ones((n_columns, 1))

@@ -10,7 +10,7 @@ import numpy as np
 
 from countveil.kernels.entries import Entries
 from countveil.kernels.exposed_law import UNWANTED, ExposedLaw
-from countveil.kernels.general import GeneralLaw, varies_by_column
+from countveil.kernels.general import GeneralLaw
 from countveil.kernels.report_kernels import ReportKernels
 from countveil.kernels.tiles import entry_excesses, fill_weights
 from countveil.kernels.window_law import WindowLaw
@@ -21,7 +21,7 @@ from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricPoisso
 from countveil.laws.noise.two_sided_geometric.negative_binomial import TwoSidedGeometricNegativeBinomial
 
 CLOSED: dict[tuple[str, str], Callable[[Any], Any]] = {
-    ("two-sided geometric", "poisson"): lambda counts: TwoSidedGeometricPoisson(counts.parameters),
+    ("two-sided geometric", "poisson"): TwoSidedGeometricPoisson,
     ("two-sided geometric", "negative-binomial"): TwoSidedGeometricNegativeBinomial,
 }
 """The pairs with closed forms, and their laws given a likelihood's ``counts``.
@@ -43,8 +43,8 @@ def law_of(
     write their parts into ``drawn`` (D, V), unless it is empty.
     """
     if exposure is not None:
-        plain = law_of(noise, likelihood, parameters)
-        return ExposedLaw(plain, counts_of(plain), exposure, parts_dv=drawn)
+        plain: Any = law_of(noise, likelihood, parameters)
+        return ExposedLaw(plain, plain.likelihood, exposure, parts_dv=drawn)
     general = general_law(noise, likelihood, parameters)
     if isinstance(noise.kernel, ReportKernels):
         return WindowLaw(*general)
@@ -62,44 +62,38 @@ def general_law(noise: Noise, likelihood: Likelihood, parameters: Parameters = (
     return GeneralLaw(noise.kernel, counts)
 
 
-def counts_of(law: tuple[Any, ...]) -> Any:
-    """The likelihood's part of a law, with the ``parameters``."""
-    return getattr(law, "likelihood", law)
-
-
-def in_block(law: tuple[Any, ...], entries: Entries, first_row: int) -> tuple[tuple[Any, ...], Entries]:
+def in_block(law: Any, entries: Entries, first_row: int) -> tuple[Any, Entries]:
     """The law with rows counted from ``first_row``, and the entries with the exposures that it gives to other cells."""
     law = counted_from(law, first_row)
     return law, exposed(entries, law)
 
 
-def counted_from(law: tuple[Any, ...], first_row: int) -> tuple[Any, ...]:
+def counted_from(law: Any, first_row: int) -> Any:
     """The law with rows counted from ``first_row``.
 
     A likelihood whose parameters vary by row counts rows: its named tuple has a field ``first_row``. So do exposures.
     """
     if isinstance(law, ExposedLaw):
         plain = counted_from(law.plain, first_row)
-        return law._replace(plain=plain, likelihood=counts_of(plain), first_row=first_row)
-    counts = counts_of(law)
-    if first_row and hasattr(counts, "first_row"):
-        law = law._replace(likelihood=counts._replace(first_row=first_row))  # type: ignore[attr-defined]
+        return law._replace(plain=plain, likelihood=plain.likelihood, first_row=first_row)
+    if first_row and hasattr(law.likelihood, "first_row"):
+        law = law._replace(likelihood=law.likelihood._replace(first_row=first_row))
     return law
 
 
-def exposed(entries: Entries, law: tuple[Any, ...]) -> Entries:
+def exposed(entries: Entries, law: Any) -> Entries:
     """The entries, with the exposures that this law gives to the cells between them.
 
     Entries come with those for Poisson counts (see ``Observations``), and are then returned as they are.
     """
     if isinstance(law, ExposedLaw):
         return entries
-    if varies_by_column(law):
+    if getattr(law.likelihood, "by_column", 0):
         levels, place = np.unique(entries.level_d, return_inverse=True)
-        weights = np.empty((levels.size, len(counts_of(law).parameters[0])))
+        weights = np.empty((levels.size, len(law.likelihood.parameters[0])))
         fill_weights(law, levels, weights)
         return entries._replace(exposure_d=np.zeros(entries.n_rows), weight_lv=weights, place_d=place)
-    if entries.level_e.size or isinstance(counts_of(law), (PoissonCounts, TwoSidedGeometricPoisson)):
+    if entries.level_e.size or isinstance(law.likelihood, PoissonCounts):
         return entries
     n_rows, exposure_d = entries.n_rows, np.empty(entries.n_rows)
     unseen = (

@@ -11,11 +11,12 @@ from countveil.kernels import general
 from countveil.kernels import law as stubs
 from countveil.kernels.entries import new_batch, new_expectations
 from countveil.kernels.random import new_source
+from countveil.laws.counts.poisson import PoissonCounts
 from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricKernel, TwoSidedGeometricPoisson
 from tests import reference
 from tests.joint import FALSE_ALARM
 
-LAW, KERNEL = TwoSidedGeometricPoisson(), TwoSidedGeometricKernel()
+LAW, KERNEL = TwoSidedGeometricPoisson(PoissonCounts()), TwoSidedGeometricKernel()
 CASES = [(1, 0.3, 0.5), (3, 2.0, 0.1), (7, 9.0, 0.9), (40, 3.0, 0.7), (2, 80.0, 0.4), (12, 1e-9, 0.3)]
 LARGEST = {0.1: 20, 0.5: 60, 0.95: 900}  # noise beyond this has less than 1e-17 of the chance of all
 ALPHAS = tuple(LARGEST)

@@ -1,7 +1,7 @@
 """What compiled loops call for two-sided geometric noise: closed forms for Poisson counts, the kernel for others."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from countveil.kernels import general, law
 from countveil.kernels.law import provides
@@ -11,7 +11,7 @@ from countveil.laws.noise.two_sided_geometric import draws, expectations, formul
 class TwoSidedGeometricPoisson(NamedTuple):
     """The law of reports of Poisson counts under this noise; levels are alpha, where 0 is no noise."""
 
-    parameters: tuple[()] = ()
+    likelihood: Any
 
 
 class TwoSidedGeometricKernel(NamedTuple):
