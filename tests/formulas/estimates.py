@@ -16,7 +16,7 @@ from countveil.inference.starts.alternating import least_squares
 from countveil.inference.starts.embedding import explained_by, scaled
 from countveil.inference.streams import Streams
 from countveil.kernels.grouping import anneal
-from countveil.kernels.start import multiply_rows
+from countveil.kernels.start import multiply
 from countveil.models.priors import GammaPrior, typical_prior, typical_scale
 from tests.formulas.arrays import data, ratios
 from tests.formulas.brute import ALPHAS, NOISE, formula, gamma_logpdf, noise_pmf, same, slope
@@ -49,7 +49,7 @@ def start_matrix(observations):
     facts, (n_rows, n_columns) = facts_of(observations), observations.shape
     product = np.tile(-facts.bias_d[:, None], n_columns)
     given = observations.noise.kernel, observations.block(slice(0, n_rows)), facts.fill_d, facts.fill_v
-    multiply_rows(*given, np.eye(n_columns), product, False)
+    multiply(*given, np.eye(n_columns), product, False, True)
     return product
 
 

@@ -73,17 +73,17 @@ def test_sweeps_beside_known_totals_leave_it_too():
     assert z.max() < bound(len(z))
 
 
-@pytest.mark.parametrize(
-    ("name", "forgets"), [("poisson", "add_row_exposures"), ("column", "add_column_exposures")]
-)
-def test_the_joint_law_shows_an_exposure_that_conditional_rates_forget(name, forgets, monkeypatch):
-    add = getattr(kernels, forgets)
+@pytest.mark.parametrize(("name", "forgets_rows"), [("poisson", True), ("column", False)])
+def test_the_joint_law_shows_an_exposure_that_conditional_rates_forget(name, forgets_rows, monkeypatch):
+    add = kernels.add_exposures
 
     def forgetful(law, *given):
-        add(law._replace(exposure_dv=np.ones_like(law.exposure_dv)), *given)
+        if given[-1] == forgets_rows:
+            law = law._replace(exposure_dv=np.ones_like(law.exposure_dv))
+        add(law, *given)
 
     monkeypatch.setattr(moves, "learns_p", lambda model: False)  # moves of p would make up for it
-    monkeypatch.setattr(kernels, forgets, forgetful)
+    monkeypatch.setattr(kernels, "add_exposures", forgetful)
     exposure = EXPOSURE["topics"]
     z = joint_scores(LIKELIHOODS[name], "topics", noisy(exposure), 1500, exposure=exposure)
     assert z.max() > bound(len(z))

@@ -40,8 +40,8 @@ def test_products_are_added_to_what_is_there(kind, size, by_tiles, n_columns):
     by_row, by_column = np.full((ROWS, K), 2.0), np.full((n_columns, K), 3.0)
     for rows in row_blocks(ROWS, size):
         given = NOISE, observations.block(rows), fill_d[rows], fill_v
-        kernels.multiply_rows(*given, phi, by_row[rows], by_tiles)
-        kernels.multiply_columns(*given, theta[rows], by_column, by_tiles)
+        kernels.multiply(*given, phi, by_row[rows], by_tiles, True)
+        kernels.multiply(*given, theta[rows], by_column, by_tiles, False)
     np.testing.assert_allclose(by_row, 2.0 + dense @ phi, rtol=1e-12)
     np.testing.assert_allclose(by_column, 3.0 + dense.T @ theta, rtol=1e-12)
 

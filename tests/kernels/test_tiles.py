@@ -31,8 +31,8 @@ def test_exposures_are_added_as_dense_arrays_say(alpha_kind, dense):
     excess, observations, theta, phi = scene(alpha_kind)
     block = observations.block(slice(0, ROWS))
     by_row, by_column = np.ones_like(theta), np.ones_like(phi)
-    kernels.add_row_exposures(LAW, block, phi, by_row, dense)
-    kernels.add_column_exposures(LAW, block, theta, by_column, dense)
+    kernels.add_exposures(LAW, block, phi, by_row, dense, True)
+    kernels.add_exposures(LAW, block, theta, by_column, dense, False)
     np.testing.assert_allclose(by_row, 1.0 + excess @ phi, rtol=1e-11, atol=1e-11)
     np.testing.assert_allclose(by_column, 1.0 + excess.T @ theta, rtol=1e-11, atol=1e-11)
 
@@ -40,7 +40,7 @@ def test_exposures_are_added_as_dense_arrays_say(alpha_kind, dense):
 def test_true_counts_are_exposed_like_their_row():
     counts = np.random.default_rng(2).poisson(1.0, (ROWS, 300))
     block, added = ExactCounts(counts).block(slice(0, ROWS)), np.zeros((ROWS, K))
-    kernels.add_row_exposures(LAW, block, np.ones((300, K)), added, True)
+    kernels.add_exposures(LAW, block, np.ones((300, K)), added, True, True)
     assert (added == 0.0).all()
 
 
@@ -98,7 +98,9 @@ def test_row_exposures_are_dense_sums(kind, size, dense):
     np.testing.assert_allclose(exposures_of(observations), exposures, atol=1e-15)
     found = np.full((ROWS_OF_EXPOSURES, K_OF_EXPOSURES), np.nan)
     for rows in row_blocks(ROWS_OF_EXPOSURES, size):
-        kernels.row_exposures(LAW, observations.block(rows), phi, phi.sum(axis=0), found[rows], dense)
+        block = observations.block(rows)
+        found[rows] = block.exposure_d[:, None] * phi.sum(axis=0)
+        kernels.add_exposures(LAW, block, phi, found[rows], dense, True)
     np.testing.assert_allclose(found, exposures @ phi, rtol=1e-12, atol=1e-12)
 
 
@@ -110,6 +112,8 @@ def test_column_exposures_are_added_to_what_is_there(kind, size, dense):
     before = np.random.default_rng(2).random((COLUMNS, K_OF_EXPOSURES))
     found, total = before.copy(), np.full(K_OF_EXPOSURES, 3.0)
     for rows in row_blocks(ROWS_OF_EXPOSURES, size):
-        kernels.column_exposures(LAW, observations.block(rows), theta[rows], found, total, dense)
+        block = observations.block(rows)
+        kernels.add_baselines(block.exposure_d, theta[rows], total)
+        kernels.add_exposures(LAW, block, theta[rows], found, dense, False)
     np.testing.assert_allclose(found + total, before + 3.0 + exposures.T @ theta, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(total, 3.0 + observations.exposure_d @ theta, rtol=1e-12)

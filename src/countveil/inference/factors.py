@@ -63,9 +63,9 @@ def row_exposures(observations: Observations, law: Law, phi: np.ndarray, engine:
 
 def row_exposures_block(block: Block, law: Law, phi: np.ndarray, total: np.ndarray) -> tuple[Arrays, Arrays]:
     """The block's rows of the row exposures."""
-    exposure = np.empty((block.n_rows, phi.shape[1]))
     law, entries = in_block(law, block.entries, block.first_row)
-    kernels.row_exposures(law, entries, phi, total, exposure, is_dense(entries, len(phi)))
+    exposure = entries.exposure_d[:, None] * total
+    kernels.add_exposures(law, entries, phi, exposure, is_dense(entries, len(phi)), True)
     return (exposure,), ()
 
 
@@ -82,10 +82,11 @@ def column_exposures_block(
     block: Block, law: Law, n_columns: int, theta: np.ndarray
 ) -> tuple[Arrays, Arrays]:
     """The block's part of (the column exposures less the rows' baselines, those baselines)."""
-    sums = np.zeros((n_columns, theta.shape[1])), np.zeros(theta.shape[1])
+    exposure, total = np.zeros((n_columns, theta.shape[1])), np.zeros(theta.shape[1])
     law, entries = in_block(law, block.entries, block.first_row)
-    kernels.column_exposures(law, entries, theta, *sums, is_dense(entries, n_columns))
-    return (), sums
+    kernels.add_baselines(entries.exposure_d, theta, total)
+    kernels.add_exposures(law, entries, theta, exposure, is_dense(entries, n_columns), False)
+    return (), (exposure, total)
 
 
 def filled(shape: tuple[int, ...], values: np.ndarray | float) -> np.ndarray:

@@ -81,7 +81,7 @@ def multiply_block(
 ) -> tuple[Arrays, Arrays]:
     """The block's rows of S phi."""
     product = np.zeros((block.n_rows, phi.shape[1]))
-    kernels.multiply_rows(noise, block.entries, fill_d, fill_v, phi, product, False)
+    kernels.multiply(noise, block.entries, fill_d, fill_v, phi, product, False, True)
     return (product,), ()
 
 

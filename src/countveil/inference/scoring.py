@@ -9,7 +9,7 @@ from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.tokens import Tokens
 from countveil.kernels.random import SMALLEST
 from countveil.kernels.scoring import log_likelihood_rows, score_cells
-from countveil.kernels.tiles import add_unstored_to_rows, is_dense
+from countveil.kernels.tiles import add_baselines_by_column, is_dense
 from countveil.laws.counts.laws import in_block
 from countveil.laws.counts.protocol import Parameters, in_counts
 from countveil.laws.noise import report_scores as tables_of_scores
@@ -77,7 +77,7 @@ def score_block(
     total = log_likelihood_rows(law, entries, theta, phi, phi_total, is_dense(entries, len(phi)))
     if entries.place_d.size:  # baselines vary by column
         exposure = np.zeros(theta.shape)
-        add_unstored_to_rows(entries, phi, exposure)
+        add_baselines_by_column(entries, phi, exposure, True)
         total -= float((theta * exposure).sum())
     return (), (np.array([total]),)
 

@@ -9,7 +9,7 @@ from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.entries import BATCH, new_batch
 from countveil.kernels.law import draw_counts
 from countveil.kernels.random import new_source, sample_gamma
-from countveil.kernels.tiles import add_column_exposures, add_row_exposures, rows_of_rates
+from countveil.kernels.tiles import add_exposures, rows_of_rates
 from countveil.kernels.topics import give_to_topics, new_order, new_tokens, order_topics
 
 NONE = np.empty((0, 0))
@@ -43,7 +43,7 @@ def sweep_rows(law, entries, theta_dk, phi_vk, phi_total_k, shape_dk, rate_dk, s
     count_vk, exposure_vk, theta_total_2k, tally = sums
     shape_dk, rate_dk = (np.require(each, requirements=["C", "W"]) for each in (shape_dk, rate_dk))
     count_dk, exposure_dk = np.zeros(theta_dk.shape), np.zeros(theta_dk.shape)
-    add_row_exposures(law, entries, phi_vk, exposure_dk, dense)
+    add_exposures(law, entries, phi_vk, exposure_dk, dense, True)
     turned, together = (NONE, NONE), 0
     if dense:
         turned = np.ascontiguousarray(phi_vk.T), np.zeros(phi_vk.T.shape)
@@ -54,7 +54,7 @@ def sweep_rows(law, entries, theta_dk, phi_vk, phi_total_k, shape_dk, rate_dk, s
     )  # fmt: skip
     if dense:
         count_vk += turned[1].T
-    add_column_exposures(law, entries, theta_dk, exposure_vk, dense)
+    add_exposures(law, entries, theta_dk, exposure_vk, dense, False)
     return count_dk
 
 

@@ -69,27 +69,18 @@ def debias(noise, entries, cell_dv):
             cell_dv[d, columns[e]] = entry_of_s(noise, reports[e], level, level_e.size > 0, empty) - empty
 
 
-def multiply_rows(noise, entries, fill_d, fill_v, phi_vk, product_dk, dense):
-    """product_dk += S phi_vk."""
+def multiply(noise, entries, fill_d, fill_v, factor, product, dense, of_rows):
+    """product_dk += S phi_vk of rows, or product_vk += S^T theta_dk of columns."""
     if dense:
-        space = new_space(entries, phi_vk.shape[1])
-        multiply_by_tiles(noise, entries, fill_d, fill_v, phi_vk, product_dk, space, True)
+        space = new_space(entries, factor.shape[1])
+        multiply_by_tiles(noise, entries, fill_d, fill_v, factor, product, space, of_rows)
     else:
-        multiply_rows_by_entries(noise, entries, fill_d, fill_v, phi_vk, product_dk)
-
-
-def multiply_columns(noise, entries, fill_d, fill_v, theta_dk, product_vk, dense):
-    """product_vk += S^T theta_dk."""
-    if dense:
-        space = new_space(entries, theta_dk.shape[1])
-        multiply_by_tiles(noise, entries, fill_d, fill_v, theta_dk, product_vk, space, False)
-    else:
-        multiply_columns_by_entries(noise, entries, fill_d, fill_v, theta_dk, product_vk)
+        multiply_by_entries(noise, entries, fill_d, fill_v, factor, product, of_rows)
 
 
 @kernel
 def multiply_by_tiles(noise, entries, fill_d, fill_v, factor, product, space, of_rows):
-    """Add S times phi to rows, or S^T times theta to columns, by matrix products over all cells of a tile."""
+    """``multiply`` by matrix products over all cells of a tile."""
     place_d, cells, products = space
     for first in range(0, fill_v.size, COLUMNS_PER_TILE):
         last = min(first + COLUMNS_PER_TILE, fill_v.size)
@@ -121,35 +112,20 @@ def fill_tile(noise, entries, place_d, first, last, fill_d, fill_v, cells):
 
 
 @kernel
-def multiply_rows_by_entries(noise, entries, fill_d, fill_v, phi_vk, product_dk):
-    """``multiply_rows`` entry by entry."""
+def multiply_by_entries(noise, entries, fill_d, fill_v, factor, product, of_rows):
+    """``multiply`` entry by entry."""
     indptr, columns, reports = entries.indptr, entries.columns, entries.reports
     level_d, level_e = entries.level_d, entries.level_e
-    for d in range(product_dk.shape[0]):
+    for d in range(level_d.size):
         empty = bias_of_row(noise, level_d[d], level_e.size > 0)
         for e in range(indptr[d], indptr[d + 1]):
-            v = columns[e]
+            v = np.int64(columns[e])
             level = level_d[d] if level_e.size == 0 else level_e[e]
             filled = fill_d[d] * fill_v[v] + empty
             value = entry_of_s(noise, reports[e], level, level_e.size > 0, filled)
-            for k in range(product_dk.shape[1]):
-                product_dk[d, k] += value * phi_vk[v, k]
-
-
-@kernel
-def multiply_columns_by_entries(noise, entries, fill_d, fill_v, theta_dk, product_vk):
-    """``multiply_columns`` entry by entry."""
-    indptr, columns, reports = entries.indptr, entries.columns, entries.reports
-    level_d, level_e = entries.level_d, entries.level_e
-    for d in range(theta_dk.shape[0]):
-        empty = bias_of_row(noise, level_d[d], level_e.size > 0)
-        for e in range(indptr[d], indptr[d + 1]):
-            v = columns[e]
-            level = level_d[d] if level_e.size == 0 else level_e[e]
-            filled = fill_d[d] * fill_v[v] + empty
-            value = entry_of_s(noise, reports[e], level, level_e.size > 0, filled)
-            for k in range(theta_dk.shape[1]):
-                product_vk[v, k] += value * theta_dk[d, k]
+            n, other = (d, v) if of_rows else (v, d)
+            for k in range(product.shape[1]):
+                product[n, k] += value * factor[other, k]
 
 
 @kernel

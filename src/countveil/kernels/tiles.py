@@ -61,42 +61,28 @@ def rows_of_rates(n_columns):
     return max(LEAST_ROWS_OF_RATES, min(MOST_ROWS_OF_RATES, CELLS_OF_RATES // n_columns))
 
 
-def add_row_exposures(law, entries, phi_vk, exposure_dk, dense):
-    """exposure_dk += sum over stored entries of (their exposure - their baseline) phi_vk.
+def add_exposures(law, entries, factor, exposure, dense, of_rows):
+    """exposure += sum over stored entries of (their exposure - their baseline) times the other side's factor.
 
-    Where baselines vary by column, the sum over all cells of baseline phi_vk is added as well.
+    Exposures are those of rows (D, K), given phi (V, K), or of columns (V, K), given theta (D, K). Where baselines vary
+    by column, the sum over all cells of baseline times factor is added as well.
     """
-    add_unstored_to_rows(entries, phi_vk, exposure_dk)
-    if dense:
-        exposures_by_tiles(law, entries, phi_vk, exposure_dk, new_space(entries, phi_vk.shape[1]), True)
-    else:
-        row_exposures_by_entries(law, entries, phi_vk, exposure_dk)
-
-
-def add_column_exposures(law, entries, theta_dk, exposure_vk, dense):
-    """exposure_vk += sum over stored entries of (their exposure - their baseline) theta_dk.
-
-    Where baselines vary by column, the sum over all cells of baseline theta_dk is added as well.
-    """
-    add_unstored_to_columns(entries, theta_dk, exposure_vk)
-    if dense:
-        exposures_by_tiles(law, entries, theta_dk, exposure_vk, new_space(entries, theta_dk.shape[1]), False)
-    else:
-        column_exposures_by_entries(law, entries, theta_dk, exposure_vk)
-
-
-def add_unstored_to_rows(entries, phi_vk, exposure_dk):
-    """exposure_dk += sum over all cells of their baseline times phi_vk, if baselines vary by column."""
     if entries.place_d.size:
-        exposure_dk += (entries.weight_lv @ phi_vk)[entries.place_d]
+        add_baselines_by_column(entries, factor, exposure, of_rows)
+    if dense:
+        exposures_by_tiles(law, entries, factor, exposure, new_space(entries, factor.shape[1]), of_rows)
+    else:
+        exposures_by_entries(law, entries, factor, exposure, of_rows)
 
 
-def add_unstored_to_columns(entries, theta_dk, exposure_vk):
-    """exposure_vk += sum over all cells of their baseline times theta_dk, if baselines vary by column."""
-    if entries.place_d.size:
-        total_lk = np.zeros((len(entries.weight_lv), theta_dk.shape[1]))
-        np.add.at(total_lk, entries.place_d, theta_dk)
-        exposure_vk += entries.weight_lv.T @ total_lk
+def add_baselines_by_column(entries, factor, exposure, of_rows):
+    """exposure += sum over all cells of their baseline, which varies by column, times the other side's factor."""
+    if of_rows:
+        exposure += (entries.weight_lv @ factor)[entries.place_d]
+    else:
+        total_lk = np.zeros((len(entries.weight_lv), factor.shape[1]))
+        np.add.at(total_lk, entries.place_d, factor)
+        exposure += entries.weight_lv.T @ total_lk
 
 
 @kernel
@@ -117,7 +103,7 @@ def new_space(entries, n_topics):
 
 @kernel
 def exposures_by_tiles(law, entries, factor, exposure, space, of_rows):
-    """Add to the exposures of rows, given phi, or of columns, given theta, by matrix products over all cells."""
+    """``add_exposures`` by matrix products over all cells of a tile."""
     next_d, cells, products = space
     excess_i = np.empty(COLUMNS_PER_TILE)
     n_columns = factor.shape[0] if of_rows else exposure.shape[0]
@@ -178,41 +164,18 @@ def add_to_columns(cells, first, last, theta_dk, products, sum_vk):
 
 
 @kernel
-def row_exposures_by_entries(law, entries, phi_vk, exposure_dk):
-    """``add_row_exposures`` entry by entry."""
-    indptr, columns, excess_i = entries.indptr, entries.columns, np.empty(len(phi_vk))
-    for d in range(exposure_dk.shape[0]):
+def exposures_by_entries(law, entries, factor, exposure, of_rows):
+    """``add_exposures`` entry by entry."""
+    indptr, columns = entries.indptr, entries.columns
+    excess_i = np.empty(factor.shape[0] if of_rows else exposure.shape[0])
+    for d in range(entries.exposure_d.size):
         fill_excesses(law, entries, d, indptr[d], indptr[d + 1], excess_i)
         for e in range(indptr[d], indptr[d + 1]):
-            excess, v = excess_i[e - indptr[d]], columns[e]
+            excess, v = excess_i[e - indptr[d]], np.int64(columns[e])
             if excess != 0.0:
-                for k in range(exposure_dk.shape[1]):
-                    exposure_dk[d, k] += excess * phi_vk[v, k]
-
-
-@kernel
-def column_exposures_by_entries(law, entries, theta_dk, exposure_vk):
-    """``add_column_exposures`` entry by entry."""
-    indptr, columns, excess_i = entries.indptr, entries.columns, np.empty(len(exposure_vk))
-    for d in range(theta_dk.shape[0]):
-        fill_excesses(law, entries, d, indptr[d], indptr[d + 1], excess_i)
-        for e in range(indptr[d], indptr[d + 1]):
-            excess, v = excess_i[e - indptr[d]], columns[e]
-            if excess != 0.0:
-                for k in range(theta_dk.shape[1]):
-                    exposure_vk[v, k] += excess * theta_dk[d, k]
-
-
-def row_exposures(law, entries, phi_vk, phi_total_k, exposure_dk, dense):
-    """exposure_dk = sum_v e_dv phi_vk, in place."""
-    np.multiply(entries.exposure_d[:, None], phi_total_k, out=exposure_dk)
-    add_row_exposures(law, entries, phi_vk, exposure_dk, dense)
-
-
-def column_exposures(law, entries, theta_dk, exposure_vk, total_k, dense):
-    """Add sum_d (e_dv - baseline_d) theta_dk to exposure_vk, and sum_d baseline_d theta_dk to total_k."""
-    add_baselines(entries.exposure_d, theta_dk, total_k)
-    add_column_exposures(law, entries, theta_dk, exposure_vk, dense)
+                n, other = (d, v) if of_rows else (v, d)
+                for k in range(exposure.shape[1]):
+                    exposure[n, k] += excess * factor[other, k]
 
 
 @kernel

@@ -16,8 +16,7 @@ from countveil.kernels.law import expect_counts, expected_ratio, law_at, unseen_
 from countveil.kernels.random import SMALLEST, digamma
 from countveil.kernels.tiles import (
     COLUMNS_PER_TILE,
-    add_column_exposures,
-    add_row_exposures,
+    add_exposures,
     add_to_columns,
     add_to_rows,
     fill_excesses,
@@ -101,12 +100,12 @@ def update_rows(
     ratio_vk, exposure_vk, total_2k = sums
     ratio_dk, exposure_dk, mean_dk = (np.zeros(theta_g_dk.shape) for _ in range(3))
     bound = expect_rows(law, entries, theta_g_dk, phi_g_vk, ratio_dk, ratio_vk, dense)
-    add_row_exposures(law, entries, phi_m_vk, exposure_dk, dense)
+    add_exposures(law, entries, phi_m_vk, exposure_dk, dense, True)
     bound = update_theta(
         bound, entries.exposure_d, theta_g_dk, theta_m_dk, phi_total_k, np.ascontiguousarray(shape_dk),
         np.ascontiguousarray(rate_dk), ratio_dk, exposure_dk, mean_dk, total_2k,
     )  # fmt: skip
-    add_column_exposures(law, entries, mean_dk, exposure_vk, dense)
+    add_exposures(law, entries, mean_dk, exposure_vk, dense, False)
     return bound
 
 

@@ -144,12 +144,12 @@ def descend_block(
     """Better rows of theta given phi; if ``summed``, the block's part of (S^T theta, bias_d theta, theta^T theta)."""
     theta, target = theta.copy(), -np.outer(bias_d, phi.sum(axis=0))
     dense = is_dense(block.entries, len(phi))
-    kernels.multiply_rows(noise, block.entries, fill_d, fill_v, phi, target, dense)
+    kernels.multiply(noise, block.entries, fill_d, fill_v, phi, target, dense, True)
     kernels.descend(theta, gram, target, sweeps)
     if not summed:
         return (theta,), ()
     product = np.zeros_like(phi)
-    kernels.multiply_columns(noise, block.entries, fill_d, fill_v, theta, product, dense)
+    kernels.multiply(noise, block.entries, fill_d, fill_v, theta, product, dense, False)
     return (theta,), (product, (bias_d[:, None] * theta).sum(axis=0), theta.T @ theta)
 
 

@@ -149,8 +149,8 @@ def multiply_block(
     """The block's rows of S phi; its part of (S^T y, bias_d y). A masked cell of S has bias_d: none of T."""
     sent, received = np.zeros_like(y), np.zeros_like(phi)
     fill_d, fill_v = np.zeros(len(y)), np.zeros(len(phi))
-    kernels.multiply_rows(noise, block.entries, fill_d, fill_v, phi, sent, False)
-    kernels.multiply_columns(noise, block.entries, fill_d, fill_v, y, received, False)
+    kernels.multiply(noise, block.entries, fill_d, fill_v, phi, sent, False, True)
+    kernels.multiply(noise, block.entries, fill_d, fill_v, y, received, False, False)
     return (sent,), (received, (bias_d[:, None] * y).sum(axis=0))
 
 

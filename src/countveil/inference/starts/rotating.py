@@ -82,11 +82,11 @@ def multiply_block(
     """The block's rows of T times the basis; unless ``last``, its part of (S^T times these, bias_d times these)."""
     product = -np.outer(bias_d, basis.sum(axis=0))
     dense = is_dense(block.entries, len(basis))
-    kernels.multiply_rows(noise, block.entries, fill_d, fill_v, basis, product, dense)
+    kernels.multiply(noise, block.entries, fill_d, fill_v, basis, product, dense, True)
     if last:
         return (product,), ()
     back = np.zeros_like(basis)
-    kernels.multiply_columns(noise, block.entries, fill_d, fill_v, product, back, dense)
+    kernels.multiply(noise, block.entries, fill_d, fill_v, product, back, dense, False)
     return (product,), (back, bias_d @ product)
 
 

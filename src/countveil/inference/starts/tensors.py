@@ -6,7 +6,6 @@ of the rows, and the other way round.
 """
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -185,10 +184,9 @@ def multiply_block(
     fill_d: np.ndarray,
 ) -> tuple[Arrays, Arrays]:
     """The block's rows of S phi, or its part of (S^T theta, bias_d theta)."""
+    factor, product = (phi, np.zeros_like(theta)) if of_rows else (theta, np.zeros_like(phi))
     dense = is_dense(block.entries, len(phi))
-    multiply = partial(kernels.multiply_rows if of_rows else kernels.multiply_columns, noise, block.entries)
-    product = np.zeros_like(theta if of_rows else phi)
-    multiply(fill_d, fill_v, phi if of_rows else theta, product, dense)
+    kernels.multiply(noise, block.entries, fill_d, fill_v, factor, product, dense, of_rows)
     if of_rows:
         return (product,), ()
     return (), (product, (bias_d[:, None] * theta).sum(axis=0))
