@@ -19,12 +19,12 @@ import numpy as np
 from countveil.common.parameters import declared
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.chains import Sampler
-from countveil.inference.factors import DrawRule, draw_hypers, sampled_counts, update_after_allocation
+from countveil.inference.factors import DrawRule, sampled_counts, update_after_allocation
 from countveil.inference.gibbs import Info
 from countveil.inference.plan import Plan
 from countveil.inference.scoring import total_rate
 from countveil.inference.starts import Start, automatic, begin
-from countveil.inference.streams import HYPERS, ROWS, SPLITS, START, Streams
+from countveil.inference.streams import ROWS, SPLITS, START, Streams
 from countveil.kernels import augmented as kernels
 from countveil.laws.counts.laws import law_of
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC
@@ -69,14 +69,14 @@ def step(
         allocate_block, observations, (phi, streams, sweep), (theta, state.noise)
     )
     law = law_of(observations.noise, model.likelihood)
-    rule = DrawRule(model, observations, state.hypers, streams, sweep, engine)
+    rule = DrawRule(model, plan.scales, state.hypers, streams, sweep, engine)
     exposed = plan.fully_exposed
     update_after_allocation(
         model, law, factors, sampled_counts(model.rows, row_values, row_counts, splits),
         sampled_counts(model.columns, values, counts, splits), exposed.data, exposed.links(law),
         rule, engine,
     )  # fmt: skip
-    hypers = draw_hypers(model, observations, factors, rule.hypers, streams.generator(sweep, HYPERS))
+    hypers = rule.draw_hypers(factors)
     return State(tuple(factors), hypers, sweep, noise), Info(total_rate(model, factors))
 
 

@@ -133,7 +133,7 @@ def update(
     (noise, row_ratio), (ratio,) = engine.over_rows(
         expect_block, observations, (phi, center == "mean"), (*theta, noise_shape)
     )
-    rule = MeanRule(model, expected_priors(model, observations, hypers))
+    rule = MeanRule(model, expected_priors(model, plan.scales, hypers))
     factors = list(means)
     row_counts = expected_counts(model.rows, model.rows.forward(geometric), row_ratio)
     counts = expected_counts(model.columns, model.columns.forward(geometric), ratio)
@@ -143,7 +143,7 @@ def update(
     shapes, rates = list(means), [np.ones_like(mean) for mean in means]
     for f in model.free:
         shapes[f], rates[f] = rule.shapes[f], rule.rates[f]
-    new_hypers = update_hypers(model, observations, hypers, factors)
+    new_hypers = update_hypers(model, plan.scales, hypers, factors)
     return State(tuple(shapes), tuple(rates), new_hypers, sweep, noise)
 
 

@@ -18,13 +18,12 @@ import numpy as np
 from scipy.special import digamma
 
 from countveil.common.parameters import OneOf, Option, declared
-from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Engine
 from countveil.inference import dispersion
 from countveil.inference.algorithm import bind
 from countveil.inference.ascent import update_all
 from countveil.inference.dispersion import maximised_parameters
-from countveil.inference.factors import MeanRule, Priors, offset_scales
+from countveil.inference.factors import MeanRule, Priors, Scales
 from countveil.inference.optimising import Optimiser
 from countveil.inference.plan import Plan
 from countveil.inference.starts import Start, automatic, begin
@@ -92,11 +91,12 @@ def step(
     means = state.means
     split_by = geometric_means(state.shapes, state.rates, model) if expectation == "geometric" else means
     new, objective = update(state, split_by, means, plan, model, engine)
-    scales = offset_scales(model, plan.data)
     for f in model.free:
         prior = model.factors[f].prior
         prior_part = prior.bound if expectation == "geometric" else prior.penalty
-        objective += prior_part(model.factors[f], state.shapes[f], state.rates[f], state.hypers[f], scales[f])
+        objective += prior_part(
+            model.factors[f], state.shapes[f], state.rates[f], state.hypers[f], plan.scales[f]
+        )
     return new, Info(objective)
 
 
@@ -113,21 +113,21 @@ def update(
     Returns the data's part of the bound too. The state's factors enter by ``split_by`` and ``means``.
     """
     observations = plan.data
-    rule = MeanRule(model, expected_priors(model, observations, state.hypers))
+    rule = MeanRule(model, expected_priors(model, plan.scales, state.hypers))
     law = observations.law(model.likelihood, state.parameters)
     new_means, data_bound = update_all(plan, model, law, split_by, means, rule, engine)
     shapes, rates = list(means), [np.ones_like(mean) for mean in means]
     for f in model.free:
         shapes[f], rates[f] = rule.shapes[f], rule.rates[f]
-    hypers = update_hypers(model, observations, state.hypers, new_means)
+    hypers = update_hypers(model, plan.scales, state.hypers, new_means)
     parameters = maximised_parameters(state.parameters, observations, model, split_by, new_means, engine)
     return State(tuple(shapes), tuple(rates), hypers, state.sweep + 1, parameters), data_bound
 
 
-def expected_priors(model: Factorization, observations: Observations, hypers: Arrays) -> Priors:
+def expected_priors(model: Factorization, scales: Scales, hypers: Arrays) -> Priors:
     """(shape, expected rate) of every factor's prior, each of the factor's shape, known offsets included."""
     found = []
-    for factor, hyper, scale in zip(model.factors, hypers, offset_scales(model, observations), strict=True):
+    for factor, hyper, scale in zip(model.factors, hypers, scales, strict=True):
         shape, rate = factor.prior.gamma(hyper[0] / hyper[1], scale)
         found.append((np.broadcast_to(shape, factor.shape), np.broadcast_to(rate, factor.shape)))
     return found
@@ -146,12 +146,9 @@ def initial_hypers(model: Factorization) -> Arrays:
     return tuple(factor.prior.start_q(factor) for factor in model.factors)
 
 
-def update_hypers(
-    model: Factorization, observations: Observations, hypers: Arrays, means: list[np.ndarray]
-) -> Arrays:
+def update_hypers(model: Factorization, scales: Scales, hypers: Arrays, means: list[np.ndarray]) -> Arrays:
     """Q of each prior's hyperparameters given the factors' means; unchanged where they or the factor are fixed."""
     found = list(hypers)
-    scales = offset_scales(model, observations)
     for f in model.free:
         found[f] = model.factors[f].prior.update_q(model.factors[f], hypers[f], scales[f], means[f])
     return tuple(found)

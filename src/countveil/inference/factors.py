@@ -5,7 +5,6 @@ factors. A rule decides what an update is: a draw or a mean.
 """
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -29,6 +28,7 @@ NO_DRAWS = np.random.Generator(np.random.Philox(0))
 
 Law = tuple[Any, ...]
 Priors = list[tuple[np.ndarray, np.ndarray]]
+Scales = list[np.ndarray | float]
 Entries = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
@@ -96,14 +96,14 @@ def filled(shape: tuple[int, ...], values: np.ndarray | float) -> np.ndarray:
     return found
 
 
-def offset_scales(model: Factorization, observations: Observations) -> list[np.ndarray | float]:
+def offset_scales(model: Factorization, observations: Observations) -> Scales:
     """What each factor's prior rates are multiplied by: reciprocals of known offsets of its observed axis, or 1.0.
 
     Raises:
         ValueError: offsets for an axis of a shared factor, of a fixed one or of several, or for the columns of a
             tensor.
     """
-    scales: list[np.ndarray | float] = [1.0] * len(model.factors)
+    scales: Scales = [1.0] * len(model.factors)
     for axis, scale, name in zip(
         model.spec.output,
         (observations.prior_scale_d, observations.prior_scale_v),
@@ -131,22 +131,6 @@ def offset_scales(model: Factorization, observations: Observations) -> list[np.n
         axes = model.factors[holders[0]].axes
         scales[holders[0]] = scale.reshape([-1 if a == axis else 1 for a in axes])
     return scales
-
-
-def draw_hypers(
-    model: Factorization,
-    observations: Observations,
-    factors: list[np.ndarray],
-    hypers: Sequence[np.ndarray],
-    rng: np.random.Generator,
-) -> tuple[np.ndarray, ...]:
-    """Hyperparameters of all priors given the factors; unchanged for fixed factors."""
-    found = list(hypers)
-    scales = offset_scales(model, observations)
-    for f in model.free:
-        factor = model.factors[f]
-        found[f] = factor.prior.draw_hypers(factor, hypers[f], scales[f], factors[f], rng)
-    return tuple(found)
 
 
 def own_entries(factor: Factor, sums: np.ndarray) -> np.ndarray:
@@ -223,13 +207,13 @@ class DrawRule:
     def __init__(
         self,
         model: Factorization,
-        observations: Observations,
+        scales: Scales,
         hypers: tuple[np.ndarray, ...],
         streams: Streams,
         sweep: int,
         engine: Engine,
     ) -> None:
-        self.model, self.hypers, self.scales = model, list(hypers), offset_scales(model, observations)
+        self.model, self.scales, self.hypers = model, scales, list(hypers)
         self.streams, self.sweep, self.engine = streams, sweep, engine
 
     def gamma(self, f: int) -> tuple[np.ndarray, np.ndarray]:
@@ -237,6 +221,15 @@ class DrawRule:
         factor = self.model.factors[f]
         shape, rate = factor.prior.gamma(self.hypers[f], self.scales[f])
         return filled(factor.shape, shape), filled(factor.shape, rate)
+
+    def draw_hypers(self, factors: list[np.ndarray]) -> tuple[np.ndarray, ...]:
+        """Hyperparameters of all priors given the new factors; unchanged for fixed factors."""
+        rng = self.streams.generator(self.sweep, HYPERS)
+        for f in self.model.free:
+            factor = self.model.factors[f]
+            given = self.hypers[f], self.scales[f], factors[f]
+            self.hypers[f] = factor.prior.draw_hypers(factor, *given, rng)
+        return tuple(self.hypers)
 
     def row_prior(self, f: int) -> tuple[np.ndarray, np.ndarray]:
         """(shape, rate) of the row factor's prior, each (D, K)."""

@@ -27,7 +27,6 @@ from countveil.inference.chains import Sampler, with_moves
 from countveil.inference.dispersion import unseen_rates
 from countveil.inference.factors import (
     DrawRule,
-    draw_hypers,
     row_exposures,
     sampled_counts,
     update_after_allocation,
@@ -36,7 +35,7 @@ from countveil.inference.factors import (
 from countveil.inference.plan import Plan
 from countveil.inference.scoring import total_rate
 from countveil.inference.starts import Start, automatic, begin
-from countveil.inference.streams import DISPERSION, HYPERS, PARAMETERS, ROWS, SPLITS, START, Streams
+from countveil.inference.streams import DISPERSION, PARAMETERS, ROWS, SPLITS, START, Streams
 from countveil.kernels import gibbs as kernels
 from countveil.kernels.tiles import is_dense
 from countveil.laws.counts.laws import in_block
@@ -112,7 +111,7 @@ def step(
         law = observations.law(model.likelihood, state.parameters)
     factors, values = list(state.factors), model.columns.forward(state.factors)
     phi, splits = model.columns.matrix(values), streams.generator(sweep, SPLITS)
-    rule = DrawRule(model, observations, state.hypers, streams, sweep, engine)
+    rule = DrawRule(model, plan.scales, state.hypers, streams, sweep, engine)
     row = model.fused_factor
     if row is not None:
         theta, prior = model.as_row_matrix(factors[row]), rule.row_prior(row)
@@ -132,7 +131,7 @@ def step(
         )
         links = plan.seen.links(law)
         update_after_allocation(model, law, factors, *found, plan.seen.data, links, rule, engine)
-    hypers = draw_hypers(model, observations, factors, rule.hypers, streams.generator(sweep, HYPERS))
+    hypers = rule.draw_hypers(factors)
     parameters = state.parameters
     if parameters:
         rng = streams.generator(sweep, PARAMETERS)

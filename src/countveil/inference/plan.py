@@ -34,6 +34,11 @@ class Plan:
         law = self.data.law(self.model.likelihood, self.model.initial_parameters())
         return tokens.planned(self.data, law, self.model.fused_factor is not None)
 
+    @cached_property
+    def scales(self) -> factors.Scales:
+        """What each factor's prior rates are multiplied by, for known offsets; raises ValueError."""
+        return factors.offset_scales(self.model, self.data)
+
     @property
     def by_tokens(self) -> bool:
         """Whether sweeps by tokens draw the counts of cells that others sum out."""

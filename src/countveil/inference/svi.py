@@ -132,7 +132,7 @@ def row_prior(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(shape, expected rate) of the row factor's prior for these rows, each (D, K)."""
     row = own_rows(model)
-    shape, rate = expected_priors(model, observations, state.hypers)[row]
+    shape, rate = expected_priors(model, offset_scales(model, observations), state.hypers)[row]
     return model.as_row_matrix(shape), model.as_row_matrix(rate)
 
 
@@ -208,8 +208,8 @@ def learn(
         return (1.0 - weight) * old + weight * new
 
     copies, row = total_rows / batch.shape[0], own_rows(model)
-    columns, priors = model.columns, expected_priors(model, batch, state.hypers)
-    scales = offset_scales(model, batch)
+    columns, scales = model.columns, offset_scales(model, batch)
+    priors = expected_priors(model, scales, state.hypers)
     shapes, rates, hypers = list(state.shapes), list(state.rates), list(state.hypers)
     means = [shape / rate for shape, rate in zip(shapes, rates, strict=True)]
     counts = expected_counts(columns, columns.forward(split_by), found.ratio)
@@ -238,7 +238,7 @@ def grow(
     def towards(old: np.ndarray, prior: np.ndarray | float) -> np.ndarray:
         return prior + times * (old - prior)
 
-    priors = expected_priors(model, observations, state.hypers)
+    priors = expected_priors(model, offset_scales(model, observations), state.hypers)
     shapes, rates, hypers = list(state.shapes), list(state.rates), list(state.hypers)
     for f in model.free:
         if f != row:
