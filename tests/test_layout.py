@@ -38,6 +38,7 @@ CROSS_CUTTING = {
     "inference/test_layered_rows.py": "the joint law and calibration where rows have layers of topics",
     "inference/test_factorized_runs.py": "threads and checkpoints, for every kind of factorization",
     "inference/test_joint_law.py": "the joint law that steps leave as it is, for every kind of factorization",
+    "inference/test_levels.py": "the joint law and calibration where every cell has a level",
     "inference/test_masks.py": "masked cells, in every method",
     "inference/test_exposures.py": "exposures by cell, in every method",
     "inference/test_offsets.py": "known offsets of rows and columns, in every method",

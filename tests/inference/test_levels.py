@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from countveil.data.observations import PrivatizedCounts
-from countveil.inference import gibbs, levels
+from countveil.inference import gibbs
 from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.laws.counts import POISSON, NegativeBinomial
@@ -118,7 +118,7 @@ def test_a_step_leaves_the_joint_law_as_it_is(name):
 
 
 def exposures_of_true_counts(monkeypatch):
-    monkeypatch.setattr(levels, "exposures", lambda cells, law: np.ones(cells.shape))
+    monkeypatch.setattr(gibbs, "exposures_of_cells", lambda cells, law: np.ones(cells.shape))
 
 
 def levels_of_the_step_before(monkeypatch):

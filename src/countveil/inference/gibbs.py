@@ -10,6 +10,10 @@ are carried down to the factors of phi. Where counts are few and noise is strong
 row factor whose prior is not of independent gammas is drawn by its prior, given the counts and exposures of all rows.
 Counts of cells in totals are moved first, and the pass takes them as known (``totals``).
 Parameters of the likelihood are drawn last, given the new factors, the counts and what is allocated of them.
+
+Levels of cells, mu_tv = l_tv sum_k x_tk phi_vk, are known exposures to a sweep over all other factors (mathematics,
+equation 3.4), which draws the parts n_tv of the counts. Then the levels are drawn given counts n_tv and exposures
+e_tv sum_k x_tk phi_vk (mathematics, equation 17.16).
 """
 
 import sys
@@ -21,7 +25,7 @@ import numpy as np
 from countveil.common.parameters import Option, Whole, declared
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
-from countveil.inference import dispersion, levels, tokens, totals
+from countveil.inference import dispersion, tokens, totals
 from countveil.inference.algorithm import Settings
 from countveil.inference.chains import Sampler, with_moves
 from countveil.inference.dispersion import unseen_rates
@@ -35,12 +39,14 @@ from countveil.inference.factors import (
 from countveil.inference.plan import Plan
 from countveil.inference.scoring import total_rate
 from countveil.inference.starts import Start, automatic, begin
-from countveil.inference.streams import DISPERSION, PARAMETERS, ROWS, SPLITS, START, Streams
+from countveil.inference.starts.given import Given
+from countveil.inference.streams import COLUMNS, DISPERSION, PARAMETERS, ROWS, SPLITS, START, Streams
 from countveil.kernels import gibbs as kernels
-from countveil.kernels.tiles import is_dense
+from countveil.kernels.tiles import entry_excesses, is_dense
 from countveil.laws.counts.laws import in_block
 from countveil.laws.counts.protocol import Parameters
 from countveil.models.factorization import Factorization
+from countveil.models.priors import Conditional
 
 
 class State(NamedTuple):
@@ -78,7 +84,7 @@ def init(
 ) -> State:
     """The factors of a start with random numbers of the chain's own."""
     if model.level is not None:
-        return levels.begun(init, plan, model, streams, engine, start)
+        return begin_at_levels(plan, model, streams, engine, start)
     factors = begin(start, plan.data, model, streams.generator(0, START), engine)
     factors, parameters = dispersion.started(factors, plan, model, engine)
     counts: Any = ()
@@ -93,7 +99,7 @@ def step(
 ) -> tuple[State, Info]:
     """One sweep; returns a new state."""
     if model.level is not None:
-        return levels.swept(step, state, plan, model, streams, engine)
+        return sweep_at_levels(state, plan, model, streams, engine)
     sweep = state.sweep + 1
     law, latent = plan.data.law(model.likelihood, state.parameters), state.counts
     if plan.data.totals is not None:
@@ -244,6 +250,47 @@ def allocate_block(
     law, entries = in_block(law, block.entries, block.first_row)
     kernels.allocate_rows(law, entries, theta, phi, phi_total, (row_counts, counts, tally), rng)
     return (row_counts,), (counts, tally)
+
+
+def begin_at_levels(
+    plan: Plan, model: Factorization, streams: Streams, engine: Engine, start: Start
+) -> State:
+    """The start of the model without levels, and levels of one."""
+    if isinstance(start, Given):
+        start = Given(tuple(each[:-1] for each in start.sets))
+    state = init(plan.without_levels, model.without_level, streams, engine, start)
+    level = model.factors[-1]
+    return state._replace(
+        factors=(*state.factors, np.ones(level.shape)), hypers=(*state.hypers, level.prior.start(level))
+    )
+
+
+def sweep_at_levels(
+    state: State, plan: Plan, model: Factorization, streams: Streams, engine: Engine
+) -> tuple[State, Info]:
+    """A sweep of the model without levels, at the present ones, then new levels."""
+    rest, level, now = model.without_level, model.factors[-1], state.factors[-1]
+    at_levels = plan.cells.at_levels(model.by_cell(now))
+    inner = state._replace(factors=state.factors[:-1], hypers=state.hypers[:-1])
+    inner, info = step(inner, Plan(at_levels, rest), rest, streams, engine)
+    theta, phi = rest.matrices(inner.factors)
+    law = plan.cells.law(model.likelihood, inner.parameters)
+    exposure = exposures_of_cells(plan.cells, law) * (theta @ phi.T)
+    given = Conditional(1.0, now, model.over_axes(at_levels.drawn), model.over_axes(exposure))
+    rng = streams.generator(inner.sweep, COLUMNS, len(rest.factors) << 32)
+    drawn, hypers = level.prior.draw(level, state.hypers[-1], given, rng)
+    new = inner._replace(factors=(*inner.factors, drawn), hypers=(*inner.hypers, hypers))
+    own = plan.data.exposure
+    cells = model.by_cell(drawn) if own is None else own * model.by_cell(drawn)
+    return new, info._replace(total_rate=total_rate(rest, inner.factors, inner.parameters, cells))
+
+
+def exposures_of_cells(cells: Observations, law: tuple[Any, ...]) -> np.ndarray:
+    """(D, V) of data with an exposure for every cell, times what the law makes of it: zero where a cell is masked."""
+    law, entries = in_block(law, cells.block(slice(0, cells.shape[0])), 0)
+    found = np.empty(entries.size)
+    entry_excesses(law, entries, found)
+    return found.reshape(cells.shape)
 
 
 @declared
