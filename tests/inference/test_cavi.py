@@ -6,7 +6,16 @@ from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.inference import cavi, run
 from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
-from tests.joint import SERIAL, assert_same_bits, draw_reports, matrix_model, mu_of, planted, small_model
+from tests.joint import (
+    SERIAL,
+    assert_same_bits,
+    draw_reports,
+    fit_settings,
+    matrix_model,
+    mu_of,
+    planted,
+    small_model,
+)
 
 STREAMS = Streams.of_chain(1, 0)
 
@@ -87,7 +96,8 @@ def test_threads_do_not_change_the_answer():
     observations, model = planted(600, 20, 3, 0.5, seed=4)[2], small_model((600, 20), 3, learned=True)
     rule = run.relative_change(1e-6)
     one, two = (
-        run.ascend(observations, model, cavi, rule, max_iter=6, seed=3, threads=threads) for threads in (1, 2)
+        run.ascend(observations, model, cavi, fit_settings()._replace(seed=3, threads=threads), rule, 6)
+        for threads in (1, 2)
     )
     np.testing.assert_array_equal(one.objective, two.objective)
     assert_same_bits(one.state, two.state)
@@ -99,7 +109,7 @@ def test_by_default_an_ascent_ends_near_its_least_error():
     mu = rng.gamma(0.1, 3.0, (200, 10)) @ rng.gamma(0.1, 3.0, (10, 300))
     observations = PrivatizedCounts(draw_reports(mu, np.exp(np.array(-1.0)), rng), np.exp(-1.0))
     model, rule = small_model(mu.shape, 10, 0.1, 1.0), run.relative_change(cavi.CAVI().tolerance)
-    path = run.ascend(observations, model, cavi, rule, max_iter=500, seed=1, threads=1)
+    path = run.ascend(observations, model, cavi, fit_settings()._replace(seed=1), rule, 500)
     plan = Plan(observations, model)
     state, errors = cavi.init(plan, model, Streams.of_chain(1, 0), SERIAL), []
     for _ in range(150):

@@ -10,7 +10,7 @@ from countveil.inference import augmented_gibbs, cavi, factors, gibbs, run, star
 from countveil.inference.algorithm import Checkpoint
 from countveil.inference.draws import Schedule
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
-from tests.joint import assert_same_bits, draw_factors, draw_reports
+from tests.joint import assert_same_bits, draw_factors, draw_reports, fit_settings
 
 pytestmark = pytest.mark.long
 
@@ -47,7 +47,14 @@ def test_threads_do_not_change_a_bit(name, monkeypatch):
         assert_same_bits(*found)
     if not model.self_loops or model.shared is None:
         one, other = (
-            run.ascend(observations, model, cavi, lambda *state: False, max_iter=2, seed=3, threads=threads)
+            run.ascend(
+                observations,
+                model,
+                cavi,
+                fit_settings()._replace(seed=3, threads=threads),
+                lambda *_: False,
+                2,
+            )
             for threads in (1, 3)
         )
         assert_same_bits(one.state, other.state)

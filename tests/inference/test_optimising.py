@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from countveil.engines.threads import ThreadEngine
-from countveil.inference import bessel_cavi, cavi, optimising
+from countveil.inference import bessel_cavi, cavi, optimising, run
 from countveil.inference.plan import Plan
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
 from tests.inference.test_cavi import climb
@@ -125,13 +125,13 @@ def test_it_stops_at_its_tolerance_or_after_its_iterations():
 
 def test_without_a_reason_to_stop_it_stops_after_its_iterations():
     observations, model = scene()
-    found = optimising.climb(observations, model, cavi, fit_settings(), lambda *_: False, 5)
+    found = run.ascend(observations, model, cavi, fit_settings(), lambda *_: False, 5)
     assert len(found.objective) == 5
 
 
 def test_a_fit_holds_the_means_that_were_found():
     observations, model = scene()
     found = cavi.CAVI(max_iter=5, tolerance=1e-5).run(observations, model, fit_settings(draws=2))
-    state = optimising.climb(observations, model, cavi, fit_settings(), lambda *_: False, 5).state
+    state = run.ascend(observations, model, cavi, fit_settings(), lambda *_: False, 5).state
     assert_same_bits(found.means, state.means)
     assert found.draws.log_likelihood.shape == (1, 2)

@@ -19,7 +19,7 @@ from scipy.optimize import brentq
 from countveil.common.parameters import Option, Whole, declared
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine
-from countveil.inference import dispersion, optimising
+from countveil.inference import dispersion, run
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.ascent import least_entry, maximise, pass_over_rows
 from countveil.inference.dispersion import maximised_parameters
@@ -27,6 +27,7 @@ from countveil.inference.draws import Draws, Point, Schedule
 from countveil.inference.factors import expected_counts, offset_scales, own_entries
 from countveil.inference.facts import facts_of
 from countveil.inference.plan import Plan
+from countveil.inference.row_gammas import Q_CHAIN
 from countveil.inference.scoring import report_scores, total_rate
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
@@ -262,10 +263,10 @@ class EM(Method):
         many.
         """
         assert isinstance(data, Observations)
-        rng = Streams.of_chain(settings.seed, optimising.Q_CHAIN).generator(0, START)
+        rng = Streams.of_chain(settings.seed, Q_CHAIN).generator(0, START)
         folds = Folds(data, model, rng, HeldTotal)
-        search = optimising.climb(data, model, folds, settings, folds.rule, self.max_iter)
-        ascent = optimising.climb(
+        search = run.ascend(data, model, folds, settings, folds.rule, self.max_iter)
+        ascent = run.ascend(
             data, model, HeldTotal(data, model), settings, lambda *_: False, max(folds.best_iteration, 1)
         )
         draws, factors = Draws.empty(Schedule(1, 0, 1, 1), model), ascent.state.factors

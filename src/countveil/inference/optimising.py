@@ -33,27 +33,12 @@ class Optimiser(Method):
         assert isinstance(data, Observations)
         check_room(settings.schedule._replace(chains=1), model, advice="")
         rule = run.relative_change(self.tolerance)
-        ascent = climb(data, model, self.bound(), settings, rule, self.max_iter)
+        ascent = run.ascend(data, model, self.bound(), settings, rule, self.max_iter)
         with settings.opened_engine() as engine:
             draws = draws_from_gammas(ascent.state, model, settings, engine, exposure=data.exposure)
         return Fitted(
             draws, ascent.interrupted, ascent.seconds, ascent.objective, ascent.converged, ascent.state.means
         )
-
-
-def climb(
-    observations: Observations,
-    model: Factorization,
-    algorithm: Any,
-    settings: Settings,
-    rule: Any,
-    max_iter: int,
-) -> run.Ascent:
-    """``run.ascend`` with these settings."""
-    return run.ascend(
-        observations, model, algorithm, rule, max_iter=max_iter, seed=settings.seed, threads=settings.threads,
-        progress=settings.progress, start=settings.start, engine=settings.engine,
-    )  # fmt: skip
 
 
 def draws_from_gammas(

@@ -15,7 +15,7 @@ from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine
 from countveil.engines.threads import one_blas_thread
 from countveil.inference import checkpoint, scoring
-from countveil.inference.algorithm import Algorithm, Checkpoint, engine_or_threads
+from countveil.inference.algorithm import Algorithm, Checkpoint, Settings, engine_or_threads
 from countveil.inference.diagnostics import R_HAT_NESTED
 from countveil.inference.draws import Draws, Schedule
 from countveil.inference.plan import Plan
@@ -274,30 +274,21 @@ def ascend(
     observations: Observations,
     model: Factorization,
     algorithm: Any,
+    settings: Settings,
     stop_rule: Callable[[Any, list[float]], bool],
-    *,
     max_iter: int,
-    seed: int,
-    threads: int,
-    progress: bool | None = None,
-    start: Start = automatic,
-    engine: Engine | None = None,
 ) -> Ascent:
     """Iterate until ``stop_rule(state, objectives)`` or ``max_iter``; Ctrl-C ends with the state so far."""
     started = time.perf_counter()
-    plan, streams = Plan(observations, model), Streams.of_chain(seed, 0)
+    plan, streams = Plan(observations, model), Streams.of_chain(settings.seed, 0)
     objectives: list[float] = []
     converged = interrupted = False
-    with (
-        one_blas_thread(),
-        progress_bar(progress) as bar,
-        engine_or_threads(engine, threads) as blocks_engine,
-    ):
+    with one_blas_thread(), progress_bar(settings.progress) as bar, settings.opened_engine() as engine:
         task = bar.add_task("starting", total=max_iter, score="")
-        state = algorithm.init(plan, model, streams, blocks_engine, start)
+        state = algorithm.init(plan, model, streams, engine, settings.start)
         try:
             while len(objectives) < max_iter and not converged:
-                state, info = algorithm.step(state, plan, model, streams, blocks_engine)
+                state, info = algorithm.step(state, plan, model, streams, engine)
                 objectives.append(info.objective)
                 bar.update(task, advance=1, description="iterating", score=f"objective {info.objective:.6g}")
                 converged = stop_rule(state, objectives)
