@@ -5,7 +5,7 @@ import pytest
 
 from countveil.bridges import protected_counts
 from countveil.inference.tokens import NO_CODES
-from countveil.kernels.window_law import WindowLaw
+from countveil.kernels.windows import WindowLaw
 from countveil.laws.counts import POISSON, NegativeBinomial
 from countveil.laws.noise import report_scores
 from tests.kernels.test_tokens import REPORTS

@@ -13,7 +13,7 @@ from countveil.kernels.exposed_law import UNWANTED, ExposedLaw
 from countveil.kernels.general import GeneralLaw
 from countveil.kernels.report_kernels import ReportKernels
 from countveil.kernels.tiles import entry_excesses, fill_weights
-from countveil.kernels.window_law import WindowLaw
+from countveil.kernels.windows import WindowLaw
 from countveil.laws.counts.poisson import PoissonCounts
 from countveil.laws.counts.protocol import Likelihood, Parameters
 from countveil.laws.noise.protocol import Noise

@@ -5,8 +5,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from countveil.kernels.dynamics import seat
-from countveil.kernels.layers import pass_upwards
+from countveil.kernels.dynamics import pass_upwards, seat
 from countveil.kernels.random import SMALLEST
 from countveil.laws.counts.slices import draw_on_slices
 from countveil.models.priors.dated_rows import LEVEL_SHAPE, row_scales
