@@ -2,6 +2,7 @@
 
 python benchmarks/communities.py flips
 python benchmarks/communities.py levels
+python benchmarks/communities.py weights
 python benchmarks/communities.py links FOLDER
 
 Undirected networks of 80 actors in four groups. Edges have probability .35 within and .03 between groups, and each is
@@ -10,6 +11,11 @@ activities of both actors where these differ (gamma of shape 2 and mean 1), and 
 epsilon/N = .5, 1 or 2. Printed, for each of five networks, is the normalised mutual information of the groups and each
 actor's largest community by posterior means of BlockModel (one chain), of the same model begun at the groups, and of
 spectral clustering of the reports (Qin and Rohe 2013).
+
+``weights`` has counts in the hundreds: means 300 within and 200 between groups, times activities, negative binomial
+with a variance of the mean plus half its square, and noise at epsilon/N = 1 or 2. BlockModel has its default settings.
+Printed are also the share of pairs whose 90% interval covers the true count, and the share whose expected count is
+covered.
 
 ``links`` masks a tenth of all ordered pairs of Enron's network (FOLDER/enron_network/enron161.npz) and ranks them by
 the expected count by a default BlockModel(10), and by rules that take reports below zero for zero: reports that both
@@ -28,10 +34,13 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import normalized_mutual_info_score, roc_auc_score
 
 import countveil as cv
+from countveil.laws.counts.protocol import parameters_of_rows
 
 ACTORS, GROUPS, WITHIN, BETWEEN = 80, 4, 0.35, 0.03
 COUNTS = 1.0, 0.1  # means within and between groups
+WEIGHTS, SHAPE = (300.0, 200.0), 2.0  # means within and between groups, and the shape of their gamma mixtures
 ACTIVITY = 2.0  # gamma shape
+DRAWS = 200  # of expected counts, at most
 HIDDEN, FIRST = 0.1, 100  # share of pairs, and how many of them are ranked first
 FIT = {"directed": False, "likelihood": "poisson", "draws": 20, "tune": 100, "chains": 1, "progress": False}
 
@@ -55,6 +64,49 @@ def counted(seed: int, level: float, differ: bool) -> tuple[cv.PrivatizedCounts,
     noise = rng.geometric(1.0 - alpha, mean.shape) - rng.geometric(1.0 - alpha, mean.shape)
     above = np.triu(rng.poisson(mean) + noise, 1)
     return cv.PrivatizedCounts(above + above.T, alpha), above + above.T, group
+
+
+def weighted(seed: int, level: float, differ: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """(true counts, their means, reports, groups), above the diagonal and below."""
+    rng, group = np.random.default_rng(seed), np.arange(ACTORS) % GROUPS
+    activity = rng.gamma(ACTIVITY, 1.0 / ACTIVITY, ACTORS) if differ else np.ones(ACTORS)
+    mean = np.where(group[:, None] == group, *WEIGHTS) * np.outer(activity, activity)
+    counts = np.triu(rng.poisson(mean * rng.gamma(SHAPE, 1.0 / SHAPE, mean.shape)), 1)
+    alpha = np.exp(-level)
+    noise = rng.geometric(1.0 - alpha, mean.shape) - rng.geometric(1.0 - alpha, mean.shape)
+    above = np.triu(counts + noise, 1)
+    return counts + counts.T, mean, above + above.T, group
+
+
+def expected(fit: cv.BlockModel) -> list[np.ndarray]:
+    """Expected counts of all pairs by each of some draws."""
+    likelihood, actors = fit.model_.likelihood, np.arange(ACTORS)
+    return [
+        likelihood.mean(rows @ columns.T, parameters_of_rows(likelihood, parameters, actors))
+        for (rows, columns), parameters in fit._reader.even_draws(DRAWS)
+    ]
+
+
+def weights() -> None:
+    """The table of counts in the hundreds."""
+    print("reports,network,BlockModel,spectral clustering,counts covered,expected counts covered", flush=True)
+    pairs = np.triu_indices(ACTORS, 1)
+    for differ in (False, True):
+        for level in (1.0, 2.0):
+            for seed in range(1, 6):
+                counts, mean, reports, group = weighted(seed, level, differ)
+                data = cv.PrivatizedCounts(reports, np.exp(-level))
+                fit = cv.BlockModel(GROUPS, directed=False, seed=seed, progress=False).fit(data)
+                found = [
+                    normalized_mutual_info_score(group, each)
+                    for each in (largest(fit), by_spectrum(reports, seed))
+                ]
+                table = fit.count_intervals(data)
+                within = (table["lower"].to_numpy() <= counts) & (counts <= table["upper"].to_numpy())
+                low, high = np.quantile(expected(fit), (0.05, 0.95), axis=0)
+                found += [within[pairs].mean(), ((low <= mean) & (mean <= high))[pairs].mean()]
+                name = f"{'different' if differ else 'equal'} activities, level {level:g}"
+                print(f'"{name}",{seed},{",".join(f"{x:.2f}" for x in found)}', flush=True)
 
 
 def by_spectrum(reports: np.ndarray, seed: int) -> np.ndarray:
@@ -141,5 +193,7 @@ if __name__ == "__main__":
     warnings.simplefilter("ignore")
     if sys.argv[1:2] == ["links"]:
         links(Path(sys.argv[2]))
+    elif sys.argv[1:2] == ["weights"]:
+        weights()
     else:
         main(sys.argv[1:] or ["flips", "levels"])
