@@ -101,6 +101,14 @@ def test_sums_by_difference_are_right_or_refused():
     assert min(found.values()) > 50
 
 
+def test_sums_that_may_be_too_large_for_a_float_are_refused():
+    shapes = np.geomspace(500.0, 5000.0, 400)
+    for s, r, p, alpha in itertools.product(shapes, (1, 20, 64), (0.5, 0.9), (0.3, 0.7)):
+        total, moment = kernels.sum_by_difference(r, s, p, alpha, True)
+        assert total == 0.0 or max(total, moment) < 1e300
+        assert all(map(math.isfinite, kernels.score_and_bursts(r, s, p, alpha)))
+
+
 def test_the_gradient_is_that_of_the_score():
     for r, s, p, alpha in itertools.product((1, 7, 60), (0.01, 1.0, 50.0), (0.05, 0.9), (0.3, 0.95)):
         q = -math.log1p(-p)

@@ -34,6 +34,7 @@ NEGLIGIBLE = 1e-16  # share of a sum
 FEW = 16  # up to such reports and shapes, weights are summed from 0 on
 LARGEST_RATIO = 1e15  # of neighbouring weights there, whose products stay finite
 SMALL = 64  # up to such reports the counts above them are a difference
+LARGEST_SUM = 1e280  # its products with the numbers here are floats
 LARGEST_LOSS = 1e4  # of a difference, relative to the sum that it is a part of: 12 digits are left
 
 
@@ -103,13 +104,13 @@ def sum_by_difference(r, s, p, alpha, moments):
             bursts += s / (s + y)
             below_bursts = below_bursts * alpha + weight * bursts
             up_to_bursts += tilted * bursts
-    total = below + back * (whole - up_to)
-    kept = (1.0 + exponent) * back * whole <= LARGEST_LOSS * total
+    total, lost = below + back * (whole - up_to), (1.0 + exponent) * back * whole
+    if not (lost < LARGEST_SUM and lost <= LARGEST_LOSS * total):
+        return 0.0, 0.0
     if not moments:
-        return (total if kept and total < math.inf else 0.0), 0.0
+        return total, 0.0
     moment = below_bursts + back * (exponent * whole - up_to_bursts)
-    kept = kept and (1.0 + exponent) * exponent * back * whole <= LARGEST_LOSS * moment
-    return (total if kept and total < math.inf else 0.0), moment
+    return (total if exponent * lost <= LARGEST_LOSS * moment else 0.0), moment
 
 
 @subroutine
