@@ -119,7 +119,7 @@ def compare_models(
     """Compare numbers of topics, communities or components by how well they predict held-out reports.
 
     Cross-validates over the cells, by default with five folds. Prints the log predictive probability of the held-out
-    reports, per 1,000 reports, differences from the best model with standard errors, and the models within two standard
+    reports, per 1,000 cells, differences from the best model with standard errors, and the models within two standard
     errors of the best.
 
     Example: `countveil compare survey.npz --topics 5,10,20,50 --seed 1`
