@@ -21,10 +21,10 @@ def test_it_is_printed_written_and_given_as_json(here):
     assert (here / "c.md").read_text(encoding="utf-8") == f"{made}\n"
     assert "exists already" in fails("checklist", "f.nc", "-o", "c.md")
     found = json.loads(run("checklist", "f.nc", "--release", "r.npz", "--json").stdout)
-    assert list(found) == ["checklist", "diagnostics", "verdict", "mechanism"]
+    assert list(found) == ["checklist", "diagnostics", "state", "verdict", "mechanism"]
     assert [row["name"] for row in found["checklist"]] == [item.name for item in made.items]
     assert found["checklist"][0].keys() == set(made.table.columns)
-    assert found["verdict"] == fit.diagnostics().verdict
+    assert (found["state"], found["verdict"]) == (fit.diagnostics().state, fit.diagnostics().verdict)
 
 
 def test_what_it_cannot_do_is_refused_in_one_line(here):

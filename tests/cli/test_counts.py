@@ -145,9 +145,9 @@ def test_what_cannot_be_written_is_refused_in_a_line(here):
 @pytest.mark.parametrize(
     ("state", "warned"), [(State.SAFE, False), (State.WITH_SUPPORT, False), (State.UNSAFE, True)]
 )
-def test_a_warning_is_the_first_sentence_of_a_verdict(state, warned):
+def test_a_warning_is_the_first_reason_of_a_verdict(state, warned):
     verdict = "The total is off by 4.5 standard errors (R-hat up to 1.02). Run more chains. Or fewer."
-    said = command.doubt_of(Diagnostics(pd.DataFrame(), verdict, state))
+    said = command.warning_of(Diagnostics(pd.DataFrame(), verdict, state), "counts")
     assert said == (
         f"warning: these counts are not safe to report. {verdict.split(' Run')[0]}" if warned else ""
     )

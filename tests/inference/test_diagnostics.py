@@ -65,6 +65,27 @@ def test_a_line_begins_with_the_state():
         assert Diagnostics(pd.DataFrame(), verdict, state).line == line
 
 
+def test_a_verdict_says_once_that_a_fit_is_not_safe():
+    found = Diagnostics(pd.DataFrame(), "Not safe yet: the chains differ. Run 9.", State.UNSAFE)
+    assert (
+        found.doubted(["The sum is off."]).line == "Not safe yet. The sum is off. The chains differ. Run 9."
+    )
+    assert found.doubted([]).line == found.verdict, "without another reason, it is the reason"
+
+
+@pytest.mark.parametrize(
+    ("verdict", "state", "reason"),
+    [
+        ("The chains agree (R-hat up to 1.00). No topic is found. Go.", State.UNSAFE, "No topic is found."),
+        ("The chains agree.", State.UNSAFE, "The chains agree."),
+        ("Not safe yet: the chains differ. Run 9.", State.UNSAFE, "Not safe yet: the chains differ."),
+        ("Safe to report: so. The chains agree.", State.SAFE, "Safe to report: so."),
+    ],
+)
+def test_the_reason_of_a_verdict_is_not_that_chains_agree(verdict, state, reason):
+    assert Diagnostics(pd.DataFrame(), verdict, state).reason == reason
+
+
 def test_slow_chains_agree_only_roughly():
     found = diagnose({"a": traces(correlation=0.97)})
     assert found.verdict.startswith("Safe to report: the chains agree roughly")
@@ -148,7 +169,7 @@ def test_chains_that_share_no_component_are_promised_none(quantities, state):
 def test_a_fit_that_is_wrong_for_another_reason_is_not_called_safe(quantities, said):
     verdict = diagnose(quantities).verdict
     left = withdrawn(f"{verdict} 1 of 4 topics is largely undetermined.")
-    assert "rintable" not in left
+    assert "afe to report" not in left
     assert "Report rates" not in left
     assert left.endswith(" 1 of 4 topics is largely undetermined.")
     assert left.startswith(said or verdict)

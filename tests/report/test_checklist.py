@@ -191,7 +191,7 @@ def test_a_check_that_fails_is_in_the_verdict_of_the_list(topic_fit, release, mo
     monkeypatch.setattr("countveil.fit.simulated_releases.failed", lambda found: ["The check fails."])
     judged = checklist_of(topic_fit, release).judged
     assert judged.verdict.startswith("The check fails. ")
-    assert (judged.state, "rintable" in judged.verdict) == (State.UNSAFE, False)
+    assert (judged.state, "afe to report" in judged.verdict) == (State.UNSAFE, False)
 
 
 COUNTS_OF_PRIORS = np.random.default_rng(1).poisson(2.0, (6, 5))

@@ -1,15 +1,14 @@
 """``countveil counts``: what the hidden counts are, as a table with intervals."""
 
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from countveil.cli import releases
 from countveil.cli.options import Force
 from countveil.cli.output import check_ending, check_free, plain_errors, say
-from countveil.cli.results import Result, with_result
+from countveil.cli.results import Result, warning_of, with_result
 from countveil.cli.show import FitFile, loaded
 from countveil.common.names import names_in
 
@@ -72,7 +71,7 @@ def counts(
     judged = found.diagnostics()
     if found._reader.why_no_intervals:
         say(f"No intervals: {found._reader.why_no_intervals}.")
-    if warning := doubt_of(judged):
+    if warning := warning_of(judged, "counts"):
         say(warning, err=True)
     if by is not None and judged.mechanism is not None:
         for said in judged.mechanism.sums:
@@ -81,16 +80,6 @@ def counts(
         say(said, err=True)
     say(f"Wrote {output}: {in_words(table, sums)}.")
     return {"output": str(output), "counts": table, "state": str(judged.state), "verdict": judged.verdict}
-
-
-def doubt_of(judged: Any) -> str:
-    """A warning with the first sentence of the verdict, where counts are not safe to report; else empty."""
-    from countveil.inference.diagnostics import State
-
-    if judged.state in (State.SAFE, State.WITH_SUPPORT):
-        return ""
-    headline = re.split(r"(?<=\.) (?=[A-Z])", judged.verdict)[0]
-    return f"warning: these counts are not safe to report. {headline}"
 
 
 def given_away(table: "pd.DataFrame", interval: float) -> str:

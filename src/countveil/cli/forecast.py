@@ -8,7 +8,7 @@ import typer
 from countveil.cli.options import Force
 from countveil.cli.output import check_ending, check_free, plain_errors, say
 from countveil.cli.releases import loaded
-from countveil.cli.results import Result, with_result
+from countveil.cli.results import Result, warning_of, with_result
 
 if TYPE_CHECKING:
     from countveil.fit.forecast_checks import ForecastCheck
@@ -63,7 +63,8 @@ def forecast(
     rng = None if seed is None else np.random.default_rng(seed)
     found = model.forecast(steps, rng, draws=draws)
     table = found.table(interval)
-    result: Result = {"output": str(output), "forecast": table}
+    judged = model.diagnostics()
+    result: Result = {"output": str(output), "forecast": table, "state": str(judged.state)}
     if check is not None and release is not None:
         from countveil.report.loading import observed
 
@@ -73,6 +74,8 @@ def forecast(
     write_csv(table, output)
     if model._reader.why_no_intervals:
         say(f"No intervals: {model._reader.why_no_intervals}.")
+    if warning := warning_of(judged, "forecasts"):
+        say(warning, err=True)
     say(f"Wrote {output}: {len(table):,} cells in {steps} time steps.")
     return result
 

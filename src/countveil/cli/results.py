@@ -163,6 +163,15 @@ def fit_tables(found: Any, members: int, documents: int = 0) -> Result:
     )
 
 
+def warning_of(judged: Any, results: str) -> str:
+    """A warning with the reason of a verdict by which results, such as "counts", are not safe to report; else empty."""
+    from countveil.inference.diagnostics import State
+
+    if judged.state in (State.SAFE, State.WITH_SUPPORT):
+        return ""
+    return f"warning: these {results} are not safe to report. {judged.reason}"
+
+
 def mechanism_of(judged: Any) -> Result:
     """What the reports say of their mechanism; nothing where that was not asked."""
     found = judged.mechanism

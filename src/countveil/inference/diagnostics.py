@@ -21,6 +21,8 @@ from countveil.laws.counts import POISSON, Likelihood
 from countveil.laws.counts.laws import positive_beyond_noise
 from countveil.laws.counts.protocol import Parameters, parameters_of_rows, rates_at
 
+NO_REASONS = "The chains agree", "The chains differ", "More draws make"
+"""How sentences of a verdict begin that do not say why a fit is not safe to report."""
 R_HAT_GOOD = 1.01
 R_HAT_FAIR = 1.1
 R_HAT_NESTED = 1.05
@@ -211,10 +213,19 @@ class Diagnostics(NamedTuple):
         state = self.state.capitalize()
         return self.verdict if self.verdict.startswith(f"{state}:") else f"{state}. {self.verdict}"
 
+    @property
+    def reason(self) -> str:
+        """The first sentence of the verdict that is a reason for its state."""
+        sentences = re.split(r"(?<=\.)\s+(?=[A-Z])", self.verdict)
+        if self.state == State.UNSAFE:  # chains that agree are no reason, and come before what is
+            sentences = [each for each in sentences if not each.startswith(NO_REASONS)] or sentences
+        return sentences[0]
+
     def doubted(self, wrong: Sequence[str], also: Sequence[str] = ()) -> "Diagnostics":
         """The same with what is wrong, which comes first and leaves nothing safe to report, and more sentences."""
         said, state = self.verdict, State.UNSAFE if wrong else self.state
         said = withdrawn(said) if state is State.UNSAFE else said
+        said = re.sub("^Not safe yet: (.)", lambda found: found[1].upper(), said) if wrong else said
         return self._replace(verdict=" ".join(filter(None, [*wrong, said, *also])), state=state)
 
     def of_chains(self) -> dict[str, pd.DataFrame]:

@@ -56,10 +56,6 @@ DISPERSIONS = {
 }
 
 
-NO_REASONS = "The chains agree", "The chains differ", "More draws make"
-"""How sentences of a verdict begin that do not say why a fit is not safe to report."""
-
-
 class Headline(NamedTuple):
     """Whether results can be reported, what that means, and what follows from it, in a sentence each."""
 
@@ -285,10 +281,7 @@ def trust(found: Diagnostics) -> str:
 
 def headline_of(fit: FactorizationEstimator, judged: Diagnostics) -> Headline:
     """The verdict for somebody who reads nothing else; numbers in brackets are left to the sections below."""
-    sentences = re.split(r"(?<=\.)\s+(?=[A-Z])", judged.verdict)
-    if judged.state == State.UNSAFE:  # chains that agree are no reason, and come before what is
-        sentences = [each for each in sentences if not each.startswith(NO_REASONS)] or sentences
-    meaning = re.sub(r" \([^()]*\)", "", sentences[0])
+    meaning = re.sub(r" \([^()]*\)", "", judged.reason)
     meaning = re.sub(r"^(Safe to report( with support)?|Not safe yet): ", "", meaning)
     many = fit._reader.kinds[0].many if fit._reader.kinds else "components"
     if judged.state == State.UNSAFE:
