@@ -12,7 +12,7 @@ from countveil.fit import simulated_releases as checks
 from countveil.fit.simulated_releases import NEAR, OUTSIDE, WIDE, Stratum, check, in_words, of_cells
 from countveil.inference.diagnostics import State
 from countveil.inference.kept import mechanism_kept
-from countveil.report import checklist_of, write_report
+from countveil.report import checklist_of, render, write_report
 from tests.fit.test_predictive_checks import case, gaussian, geometric
 
 m = cv.mechanisms
@@ -173,6 +173,25 @@ def test_a_statistic_in_words():
     assert in_words("largest report", 5000.0, maxima, ends, 1.0, 6.0) == f"{OUTSIDE}: higher"
 
 
+def test_a_verdict_names_few_statistics():
+    """Files have room for only so many characters, and counts with many reports have many statistics."""
+    every = [checks.Statistic(f"s{i}", 9.0, 0.0, 1.0, f"{OUTSIDE}: higher") for i in range(100)]
+    begin = "Simulated releases differ from the real one in: "
+    assert checks.failed(every[:2]) == [f"{begin}s0; s1."]
+    assert checks.failed(every[:6]) == [f"{begin}s0; s1; s2; s3; s4; s5."]
+    assert checks.failed(every) == [f"{begin}s0; s1; s2; s3; s4; 95 other statistics."]
+    assert checks.failed([each._replace(verdict=WIDE) for each in every]) == []
+
+
+def test_reports_that_cannot_be_simulated_are_no_part():
+    """A verdict and a page would otherwise be about different random numbers."""
+    counts = np.arange(12).reshape(4, 3)
+    ranges = cv.Reports.between(counts, counts + 2)
+    assert checks.parts_of(observations_of(ranges)) == []
+    (part,) = checks.parts_of(observations_of(ranges.also(counts + 1.0, m.Gaussian(2))))
+    assert [each.name for each in part.strata] == ["report 2, Gaussian noise (sigma 2)"]
+
+
 def found_in(fit, data):
     """The statistics of a release by a fit that has the true rates, as a verdict has them."""
     rows = np.arange(data.shape[0])
@@ -218,6 +237,12 @@ def test_rows_of_one_sum_make_intervals_wide_which_is_said_and_forbids_nothing()
     fit = cv.TopicModel(2, **QUICK).fit(release)
     found = {each.name: each.verdict for each in check(fit, observations_of(release)).statistics}
     assert found["spread of the rows' sums (standard deviation)"] == WIDE
+    page = " ".join(render(fit, release).split())
+    assert (
+        page.count("varies less than the model expects, which makes intervals too wide: spread of the rows")
+        == 2
+    )
+    assert "The real one looks like them" not in page
     assert not mechanism_kept(fit.posterior).misfits
     assert not any(
         "Simulated releases" in said

@@ -31,6 +31,7 @@ MOST_KINDS = (
     3  # mechanisms of one report with statistics of their own; of more mechanisms, every kind has some
 )
 BINS = 12  # of reports, where there are more different ones
+MOST_NAMED = 6  # statistics in a verdict: counts with many reports have many
 SUM = "sum of the reports"
 SPREAD = "spread of the {}s' sums (standard deviation)"
 OUTSIDE = "not as the model expects"
@@ -74,6 +75,11 @@ class Statistic(NamedTuple):
         """Whether it speaks against the fit."""
         return self.verdict.startswith(OUTSIDE)
 
+    @property
+    def wide(self) -> bool:
+        """Whether it is smaller than a fit expects whose intervals are too wide."""
+        return self.verdict == WIDE
+
     def shown(self, value: float) -> str:
         """A value of this statistic: a share in per cent, anything else as a number."""
         if self.name.startswith("share"):
@@ -105,7 +111,7 @@ def check(fit: Any, data: Observations) -> Check | None:
     """
     rows = rows_compared(data)
     taken = data.take(rows)
-    parts = [part for part in parts_of(taken) if part.strata]
+    parts = parts_of(taken)
     if not parts:
         return None
     real = [part.values for part in parts]
@@ -203,8 +209,10 @@ def in_words(
 
 def failed(found: list[Statistic]) -> list[str]:
     """A sentence on the statistics that speak against the fit; nothing where none does."""
-    names = "; ".join(each.name for each in found if each.fails)
-    return [f"Simulated releases differ from the real one in: {names}."] if names else []
+    names = [each.name for each in found if each.fails]
+    if len(names) > MOST_NAMED:
+        names = [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED + 1} other statistics"]
+    return [f"Simulated releases differ from the real one in: {'; '.join(names)}."] if names else []
 
 
 def able(fit: Any) -> bool:
@@ -258,14 +266,14 @@ def reports_in(parts: list[Part], reports: list[np.ndarray]) -> np.ndarray:
 
 
 def parts_of(data: Observations) -> list[Part]:
-    """Every report of the counts."""
+    """Every report of the counts that can be simulated."""
     if isinstance(data.noise, AnyMechanismNoise):
         made = data.provenance.published
         published = [] if made is None else [checkable(report_of(data, i)) for i in range(len(made.layers))]
         parts = [part_of(each) for each in published]
-        if len(parts) == 1:
-            return parts
-        return [part._replace(strata=numbered(part.strata, i)) for i, part in enumerate(parts, start=1)]
+        if len(parts) > 1:
+            parts = [part._replace(strata=numbered(part.strata, i)) for i, part in enumerate(parts, start=1)]
+        return [part for part in parts if part.strata]
     values = np.zeros(data.shape)
     values[data.row_numbers, data.columns] = data.reports
     level, noise, seen = np.broadcast_to(data.cell_level, data.shape), data.noise, values != MASKED
