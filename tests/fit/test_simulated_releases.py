@@ -9,7 +9,7 @@ from scipy import stats
 import countveil as cv
 from countveil.data.reports import observations_of
 from countveil.fit import simulated_releases as checks
-from countveil.fit.simulated_releases import NEAR, OUTSIDE, WIDE, Stratum, check, in_words, of_cells
+from countveil.fit.simulated_releases import NEAR, OUTSIDE, SLIGHT, WIDE, Stratum, check, in_words, of_cells
 from countveil.inference.diagnostics import State
 from countveil.inference.kept import mechanism_kept
 from countveil.report import checklist_of, render, write_report
@@ -166,7 +166,8 @@ def test_a_statistic_in_words():
     assert in_words("spread of the rows", 30.0, simulated, ends, 0.0, 6.0) == f"{OUTSIDE}: higher"
     same, ends = np.full(40, 1.0), (1.0, 1.0)
     assert in_words("share", 0.999, same, ends, 0.001, 6.0) == f"{NEAR}: lower", "one report of a thousand"
-    assert in_words("share", 0.9, same, ends, 0.001, 6.0) == f"{OUTSIDE}: lower"
+    assert in_words("share", 0.91, same, ends, 0.001, 6.0) == f"{SLIGHT}: lower"
+    assert in_words("share", 0.89, same, ends, 0.001, 6.0) == f"{OUTSIDE}: lower"
     maxima = np.exp(rng.normal(3.0, 0.5, 40))
     ends = tuple(np.quantile(maxima, [0.025, 0.975]))
     assert in_words("largest report", 150.0, maxima, ends, 1.0, 6.0) == f"{NEAR}: higher"

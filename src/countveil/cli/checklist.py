@@ -53,5 +53,5 @@ def checklist(
         say(f"Wrote {output}: {len(made.open)} of {len(made.items)} boxes are open.")
     judged = made.judged
     table = judged.table.rename_axis("quantity").reset_index()
-    found = {"checklist": made.table, "diagnostics": table}
-    return found | {"state": str(judged.state), "verdict": judged.verdict} | mechanism_of(judged)
+    said = {"state": str(judged.state), "verdict": judged.verdict}
+    return {"checklist": made.table, "diagnostics": table} | said | mechanism_of(judged)

@@ -30,12 +30,14 @@ SHOWN = Suppression, TopCoding, Thresholded
 MOST_KINDS = (
     3  # mechanisms of one report with statistics of their own; of more mechanisms, every kind has some
 )
+TENTH, TWICE = 0.1, 2.0  # of the mean of simulated releases, and of the largest report: what is slightly off
 BINS = 12  # of reports, where there are more different ones
 MOST_NAMED = 6  # statistics in a verdict: counts with many reports have many
 SUM = "sum of the reports"
 SPREAD = "spread of the {}s' sums (standard deviation)"
 OUTSIDE = "not as the model expects"
 NEAR = "near the end of what the model expects"
+SLIGHT = "slightly off what the model expects"
 WIDE = "smaller than the model expects, which makes intervals too wide"
 
 
@@ -194,16 +196,21 @@ def in_words(
     """Whether a statistic is within its interval, or as far from the mean as chance allows, and what follows if not.
 
     Maxima have long tails, so that their logarithms are compared. Intervals of a model whose releases vary more than
-    the real one are too wide: they cover, which is why this speaks against no result.
+    the real one are too wide: they cover, which is why this speaks against no result. Nor does a slight difference, even
+    if there are so many cells that it is not chance.
     """
     if ends[0] <= value <= ends[1]:
         return "as the model expects"
     side = "lower" if value < ends[0] else "higher"
+    slight = TENTH * abs(simulated.mean())
     if name.startswith("largest"):
+        slight = np.log(TWICE)
         step /= 1.0 + max(value, 0.0)
         value, simulated = np.log1p(max(value, 0.0)), np.log1p(np.maximum(simulated, 0.0))
     if abs(value - simulated.mean()) < limit * np.sqrt(simulated.var(ddof=1) + step**2):
         return f"{NEAR}: {side}"
+    if abs(value - simulated.mean()) <= slight:
+        return f"{SLIGHT}: {side}"
     return WIDE if name.startswith("spread") and side == "lower" else f"{OUTSIDE}: {side}"
 
 
