@@ -2,12 +2,14 @@
 
 import os
 import pickle
+import re
 import stat
 from types import SimpleNamespace
 from typing import NamedTuple
 
 import numba
 import pytest
+from numba.core import caching
 
 from countveil.kernels import keeping
 from countveil.kernels.compiled import elementwise, kernel, subroutine
@@ -15,7 +17,7 @@ from countveil.kernels.general import GeneralLaw
 from countveil.laws.counts import POISSON
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC
 from tests.plain import about_compiling
-from tests.strangers import BECOME, UID, installed, open_folder, own_folder, run
+from tests.strangers import BECOME, ROOT, UID, installed, open_folder, own_folder, run
 
 pytestmark = pytest.mark.long
 
@@ -76,14 +78,48 @@ def test_a_folder_of_ones_own_keeps_what_was_compiled(machine):
 
 
 def test_what_was_compiled_from_a_source_that_has_changed_is_not_run():
-    """The function itself has not changed: a file is touched that it may call."""
+    """The function itself has not changed: another file has, which it may call. Its date and size are as before."""
     with open_folder() as folder:
         source, mine = installed(folder), own_folder(folder / "mine")
         for hits in (0, 1):
             assert call(folder, NUMBA_CACHE_DIR=str(mine)) == (WORKS.format(hits=hits), "")
-        os.utime(source / "countveil" / "kernels" / "random.py")
+        changed = source / "countveil" / "kernels" / "random.py"
+        about, text = changed.stat(), changed.read_text()
+        changed.chmod(0o644)
+        changed.write_text(text.replace("SMALLEST = 1e-150", "SMALLEST = 1e-151"))
+        os.utime(changed, ns=(about.st_atime_ns, about.st_mtime_ns))
+        assert changed.stat().st_size == about.st_size
+        assert changed.read_text() != text
         for hits in (0, 1):
             assert call(folder, NUMBA_CACHE_DIR=str(mine)) == (WORKS.format(hits=hits), "")
+
+
+def stamp_at(folder, monkeypatch):
+    """The stamp of sources that are in another folder."""
+    monkeypatch.setattr(keeping, "__file__", str(folder / "kernels" / "keeping.py"))
+    return keeping.stamp_of_sources.__wrapped__()
+
+
+def test_sources_have_the_same_stamp_elsewhere_and_next_to_a_link_that_leads_nowhere(tmp_path, monkeypatch):
+    """Emacs locks a file by such a link."""
+    here, copy, changed = (tmp_path / name for name in ("here", "copy", "changed"))
+    for folder, text in ((here, "a = 1"), (copy, "a = 1"), (changed, "a = 2")):
+        (folder / "laws").mkdir(parents=True)
+        (folder / "laws" / "a.py").write_text(text)
+    (copy / "laws" / ".#a.py").symlink_to("me@here.123")
+    assert stamp_at(copy, monkeypatch) == stamp_at(here, monkeypatch) != stamp_at(changed, monkeypatch)
+
+
+KEPT_BY_NUMBA = re.compile(r"^\s*@(?:numba\.)?n?jit\(.*cache=True", re.MULTILINE)
+
+
+def test_no_function_is_kept_by_numba_itself():
+    """Numba would not notice that a function which it calls has changed."""
+    assert KEPT_BY_NUMBA.search("\n@njit(nogil=True, cache=True)\ndef f(x):")
+    folders = ("src", "tests", "benchmarks", "papers")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*.py")]
+    assert len(files) > 500
+    assert [path.name for path in files if KEPT_BY_NUMBA.search(path.read_text(encoding="utf-8"))] == []
 
 
 def test_what_others_left_in_an_open_folder_is_not_run(machine):
@@ -167,12 +203,48 @@ def test_who_can_write_to_a_folder(monkeypatch, owner, mode, owner_above, mode_a
 def test_every_decorator_keeps_its_function_in_a_checked_place(tmp_path, monkeypatch):
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
 
-    def more(x):
-        return x + 1
-
     caches = (kernel(more)._cache, subroutine(more).compiled._cache, elementwise(more)._dispatcher.cache)
     assert {type(cache) for cache in caches} == {keeping.Cache}
     assert all(isinstance(cache._impl.locator, keeping.Named) for cache in caches)
+
+
+def more(x):
+    return x + 1
+
+
+def full(*given):
+    raise OSError("no space left on device")
+
+
+@about_compiling
+def test_an_index_never_leads_to_what_was_compiled_from_other_sources(tmp_path, monkeypatch):
+    """The disk is full after the index is written, beside what was compiled from the sources before."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    kernel(more)(1)
+    monkeypatch.setattr(keeping, "stamp_of_sources", lambda: "others")
+    with monkeypatch.context() as patched:
+        patched.setattr(keeping, "told", True)
+        patched.setattr(caching.IndexDataCacheFile, "_save_data", full)
+        kernel(more)(1)
+    for hits in (0, 1):
+        again = kernel(more)
+        assert again(1) == 2
+        assert again.stats.cache_hits.total() == hits
+
+
+@about_compiling
+def test_an_index_never_leads_to_what_was_compiled_for_other_types(tmp_path, monkeypatch):
+    """Two processes wrote at once, and both called their file the first."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    kernel(more)(1)
+    (index,), (kept,) = tmp_path.rglob("*.nbi"), tmp_path.rglob("*.nbc")
+    of_integers = kept.read_bytes()
+    index.unlink()
+    kernel(more)(1.5)
+    kept.write_bytes(of_integers)
+    again = kernel(more)
+    assert again(1.5) == 2.5
+    assert again.stats.cache_hits.total() == 0
 
 
 class Foreign(NamedTuple):

@@ -6,10 +6,10 @@ import mpmath
 import numpy as np
 import pytest
 from mpmath import mp, mpf
-from numba import njit
 from scipy import stats
 
 from countveil.kernels import negative_binomial as kernels
+from countveil.kernels.compiled import kernel
 from countveil.kernels.entries import BATCH
 from countveil.kernels.random import new_source
 from tests import reference
@@ -41,7 +41,7 @@ BLOCKS = [
 DRAWS = repeated(40_000)
 
 
-@njit(cache=True)
+@kernel
 def many(n, s, draws, rng):
     found = np.empty(draws, dtype=np.int64)
     for i in range(draws):
@@ -49,7 +49,7 @@ def many(n, s, draws, rng):
     return found
 
 
-@njit(cache=True)
+@kernel
 def many_in_blocks(n, s, draws, rng):
     found = np.empty(draws, dtype=np.int64)
     for i in range(draws):
@@ -168,7 +168,7 @@ def bursts_of_cells(cells, repeats, seed=10):
     return found[:, :n]
 
 
-@njit(cache=True)
+@kernel
 def fill(n, count, shape, found, source, rng):
     for i in range(len(found)):
         kernels.draw_bursts_of_all(n, count, shape, found[i], source, rng)

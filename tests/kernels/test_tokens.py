@@ -5,7 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from numba import njit
 from scipy import stats
 from scipy.special import logsumexp
 
@@ -14,6 +13,7 @@ from countveil.data import numbering
 from countveil.data.observations import PrivatizedCounts
 from countveil.inference import tokens
 from countveil.kernels import tokens as kernels
+from countveil.kernels.compiled import kernel
 from countveil.kernels.random import fill_uniforms, new_source
 from countveil.kernels.report_kernels import RATIO, fill_gains
 from countveil.laws.counts import POISSON, NegativeBinomial
@@ -451,7 +451,7 @@ def test_columns_are_reached_by_uniforms_near_one():
     assert stats.chisquare(found, np.array([1.0, 2.0, 4.0]) / 7 * uniforms.size).pvalue > FALSE_ALARM
 
 
-@njit(cache=True)
+@kernel
 def poisson_numbers(rate, n, rng):
     found = np.empty(n, dtype=np.int64)
     for i in range(n):

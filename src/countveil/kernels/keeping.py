@@ -4,8 +4,9 @@ Numba takes the first of these: the folder that NUMBA_CACHE_DIR names, ``__pycac
 cache folder. By itself it raises an error where it can write to none of them, or where the disk is full. What it keeps
 are pickles, which run as code when they are read: a folder that other users can write to is passed over.
 
-Numba looks at the date of a function's own file alone, and would go on running what it kept after a function that this
-one calls has changed in another file. So what is kept is that of all sources of kernels and laws as they are.
+Numba looks only at the date of a function's own file, and would run what it kept even after a function that this one
+calls has changed in another file. So what is kept is valid only for the contents of all sources of kernels and laws. A
+function that is compiled with Numba's own ``cache=True`` has no such check.
 
 What is compiled for a law or noise from outside the library is not kept. Numba pickles the class into the index of each
 loop, and a process that cannot import it could not read the index. Nor would Numba notice changes to its functions.
@@ -25,23 +26,18 @@ from numba import types
 from numba.core import caching
 
 told = False  # whether the user was told that functions are not kept
-
-
-SOURCES = (
-    "kernels",
-    "laws",
-    "distributions",
-    "bridges",
-)  # folders of functions that others call when they are compiled
+SOURCES = "kernels", "laws", "distributions", "bridges"  # folders of functions that compiled ones call
 
 
 @functools.cache
 def stamp_of_sources() -> str:
-    """A digest of the names, dates and sizes of the sources with functions that others call."""
-    here = Path(__file__).parents[1]
-    paths = sorted(path for folder in SOURCES for path in (here / folder).rglob("*.py"))
-    looked = [(str(path), about.st_mtime_ns, about.st_size) for path in paths if (about := path.stat())]
-    return hashlib.sha256(repr(looked).encode()).hexdigest()
+    """A digest of the names and contents of the sources with functions that others call."""
+    here, found = Path(__file__).parents[1], hashlib.sha256()
+    for path in sorted(path for folder in SOURCES for path in (here / folder).rglob("*.py")):
+        with suppress(OSError):  # an editor's lock, such as a link that leads nowhere
+            content = path.read_bytes()
+            found.update(f"{path.relative_to(here).as_posix()} {len(content)} ".encode() + content)
+    return found.hexdigest()
 
 
 class Stamped:
@@ -88,10 +84,32 @@ class Places(caching.CompileResultCacheImpl):
     ]
 
 
+class Files(caching.IndexDataCacheFile):
+    """The files of a function: an index, and what was compiled, together with the sources and types that it is for.
+
+    Numba writes the index first, and numbers what was compiled from 1 on for each version of the sources. If the disk
+    is full then, or if two processes write at once, the index leads to what is for other sources or types.
+    """
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep what was compiled."""
+        super().save(key, (self._source_stamp, key, data))
+
+    def load(self, key: Any) -> Any:
+        """What was compiled from these sources for this key; None if there is nothing."""
+        found = super().load(key)
+        return found[2] if found is not None and found[:2] == (self._source_stamp, key) else None
+
+
 class Cache(caching.FunctionCache):
     """A function's cache on disk; if it cannot be read or written, the function is compiled all the same."""
 
     _impl_class = Places
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        stamp = self._cache_file._source_stamp
+        self._cache_file = Files(self._cache_path, self._impl.filename_base, stamp)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """What was compiled for these types; None if there is nothing, or if it cannot be read."""

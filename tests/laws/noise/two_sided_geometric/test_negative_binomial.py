@@ -10,6 +10,7 @@ from scipy import stats
 from scipy.special import gammaln, logsumexp
 
 from countveil.kernels import law as stubs
+from countveil.kernels.compiled import kernel
 from countveil.kernels.entries import BATCH, new_batch
 from countveil.kernels.general import GeneralLaw
 from countveil.kernels.random import new_source
@@ -205,7 +206,7 @@ def drawn(cases, repeats, seed=1):
     return found
 
 
-@njit(cache=True)
+@kernel
 def fill(found, shape, batch, source, rng):
     repeats, n = found.shape
     for i in range(repeats):
