@@ -8,10 +8,8 @@ from countveil.kernels.compiled import kernel
 from countveil.kernels.negative_binomial import FEW, expected_bursts, log_rising
 from countveil.kernels.random import trigamma
 
-LARGEST_SHARE, LARGEST_PRODUCT = (
-    1e140,
-    1e150,
-)  # of exposures over rates; a product of one more is still a number
+LARGEST_SHARE = 1e140  # of exposures over rates
+LARGEST_PRODUCT = 1e150  # times one more such factor, for shapes down to 1e-4, it is still finite
 
 
 @kernel

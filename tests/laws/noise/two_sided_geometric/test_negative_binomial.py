@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -108,6 +109,36 @@ def test_sums_that_may_be_too_large_for_a_float_are_refused():
         total, moment = kernels.sum_by_difference(r, s, p, alpha, True)
         assert total == 0.0 or max(total, moment) < 1e300
         assert all(map(math.isfinite, kernels.score_and_bursts(r, s, p, alpha)))
+
+
+def sums_in_decimals(r, s, p, alpha):
+    """(sum of w(y) alpha^|r - y|, the same times bursts), with so many digits that a difference loses none."""
+    with localcontext(prec=100):
+        s, p, alpha = Decimal(s), Decimal(p), Decimal(alpha)
+        whole = (1 - p * alpha) ** -s
+        weight, bursts, total, moment, log_whole = Decimal(1), Decimal(0), Decimal(0), Decimal(0), whole.ln()
+        above, above_moment = whole, log_whole * whole  # w(y) alpha^y; less those up to r
+        for y in range(r + 1):
+            total += weight * alpha ** (r - y)
+            moment += weight * bursts * alpha ** (r - y)
+            above -= weight * alpha**y
+            above_moment -= weight * bursts * alpha**y
+            weight *= p * (s + y) / (y + 1)
+            bursts += s / (s + y)
+        return total + above / alpha**r, moment + above_moment / alpha**r
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.95, 1.0 - 1e-6])
+@pytest.mark.parametrize("p", [1e-4, 0.75, 0.97, 1.0 - 1e-6])
+def test_sums_by_difference_have_eleven_digits(p, alpha):
+    kept = 0
+    for r, s in itertools.product((1, 8, 64), (1e-9, 0.02, 1.0, 40.0)):
+        found = kernels.sum_by_difference(r, s, p, alpha, True)
+        if found[0] > 0.0:
+            kept += 1
+            for own, exact in zip(found, sums_in_decimals(r, s, p, alpha), strict=True):
+                assert abs(Decimal(own) / exact - 1) < 2e-11, (r, s)
+    assert kept >= 2
 
 
 def test_the_gradient_is_that_of_the_score():

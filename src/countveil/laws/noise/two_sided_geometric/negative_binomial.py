@@ -86,11 +86,12 @@ def sum_by_difference(r, s, p, alpha, moments):
     The bursts of a count y are b(y) = s / s + ... + s / (s + y - 1) in the mean (13.4), and b(y) w(y) is s times the
     derivative of w(y) in s. So the second sum over all counts is s times the derivative of the first.
     """
-    exponent = -s * math.log1p(-p * alpha)
+    # 1 - p alpha near 0 has all its digits only as (1 - p) + p (1 - alpha)
+    log_rest = math.log((1.0 - p) + p * (1.0 - alpha)) if p * alpha > 0.5 else math.log1p(-p * alpha)
+    exponent = -s * log_rest
     whole = math.exp(exponent)
-    weight = tilted = below = up_to = (
-        1.0  # w(y), w(y) alpha^y, and their sums; the former's with alpha^(r - y)
-    )
+    # w(y), w(y) alpha^y, and their sums; the former's with alpha^(r - y)
+    weight = tilted = below = up_to = 1.0
     bursts = below_bursts = up_to_bursts = 0.0
     back = 1.0  # alpha^-r
     for y in range(r):
