@@ -105,6 +105,7 @@ class Cache(caching.FunctionCache):
     """A function's cache on disk; if it cannot be read or written, the function is compiled all the same."""
 
     _impl_class = Places
+    _cache_file: Any
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
