@@ -59,6 +59,13 @@ def test_what_is_stated_is_in_the_command(here):
     run(*shlex.split(found["command"])[1:])
 
 
+def test_a_file_whose_name_begins_like_an_option(here):
+    (here / "-t.csv").write_text("place,a\nAda,12\nBo,15\n")
+    found = json.loads(run("look", "./-t.csv", "--json").stdout)
+    run(*shlex.split(found["command"])[1:])
+    assert cv.Release.load("-t.npz").shape == (2, 1)
+
+
 def test_files_that_are_no_tables_are_refused(here):
     assert "no table at t.csv" in fails("look", "t.csv")
     assert "must end in one of .csv" in fails("look", "t.npz")
@@ -98,6 +105,38 @@ def test_files_that_are_no_tables_are_refused(here):
         (
             "r,a,b,c,All\nA,33,x,12,50\nB,x,21,39,66\nC,51,93,16,160\n",
             "--absent x --totals-in-table use --mechanism suppression --below 10 --hides-zero",
+        ),
+        (  # of which one shows that a count of 8 was hidden
+            "r,a,b,c,All\nA,33,x,12,53\nB,21,21,39,81\nC,51,93,16,160\n",
+            "--absent x --totals-in-table use --mechanism suppression --below 10 --hides-zero",
+        ),
+        (
+            "r,a,b,c,All\nA,33,x,29,72\nB,21,21,39,81\nC,51,93,26,170\n",
+            "--absent x --totals-in-table use --mechanism suppression --below 11 --hides-zero",
+        ),
+        (  # and of 15 beside a count of 12
+            "r,a,b,c,All\nA,33,x,12,60\nB,21,21,39,81\nC,51,93,16,160\n",
+            "--missing x --totals-in-table use --mechanism interval --lower 0 --upper inf",
+        ),
+        (
+            "geo,sex,OBS_VALUE,OBS_FLAG\nA,M,12,\nA,F,,c\nA,T,27,\nB,M,40,\nB,F,34,\nB,T,74,\n",
+            "--long geo,sex --value OBS_VALUE --totals-in-table use --mechanism interval --lower 0 --upper inf",
+        ),
+        (  # beside counts of 1
+            "r,a,b,All\nA,33,x,40\nB,1,21,22\n",
+            "--missing x --totals-in-table use --mechanism interval --lower 0 --upper inf",
+        ),
+        (
+            "r,a,b,All\nA,33,<5,40\nB,12,21,33\n",
+            "--totals-in-table drop",
+        ),
+        (
+            "r,a,b\nA,133,x\nB,x,21\nAll,.,70\n",
+            "--absent x --missing . --totals-in-table use --mechanism suppression --below 50 --hides-zero",
+        ),
+        (
+            '"Area\nname",sex,n\nA,M,1234\nA,F,2345\nB,M,x\nB,F,3456\n',
+            "--absent x --long 'Area name,sex' --value n --mechanism suppression --below 100 --hides-zero",
         ),
         ("place,a,b\nAda,-99,4\nBo,12,-99\n", "--absent -99 --mechanism suppression --below 4 --hides-zero"),
         (

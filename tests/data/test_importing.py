@@ -119,6 +119,28 @@ def test_names_of_axes_come_back_from_a_file_and_name_the_columns_of_tables(tmp_
     assert cv.import_reports(wide.to_numpy(), m.RandomRounding(3), "a table").extras.axis_names is None
 
 
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        (("", "b"), (None, "b")),
+        (("", ""), None),
+        ((2020, None), ("2020", None)),
+        ((np.str_("a"), "b"), ("a", "b")),
+    ],
+)
+def test_names_of_axes_are_text_and_empty_ones_are_none(given, names):
+    wide = pd.DataFrame([[3, 0], [6, 9]]).rename_axis(index=given[0], columns=given[1])
+    long = pd.DataFrame({given[0]: list("aabb"), "y": list("fmfm"), "n": [30, 9, 12, 0]})
+    assert cv.import_reports(wide, m.RandomRounding(3), "a table").extras.axis_names == names
+    assert (
+        cv.import_reports(wide.to_numpy(), m.RandomRounding(3), "s", axis_names=given).extras.axis_names
+        == names
+    )
+    if isinstance(given[0], str):
+        found = cv.import_long(long, [given[0], "y"], "n", m.RandomRounding(3), "a table").extras.axis_names
+        assert found == (str(given[0]) or None, "y")
+
+
 def test_rows_that_a_long_table_lacks_are_reports_only_where_absence_is_one():
     frame = pd.DataFrame({"place": ["a", "a", "b"], "age": ["x", "y", "y"], "n": [12, np.nan, 0]})
     hidden = cv.import_long(frame, ["place", "age"], "n", m.Suppression(10), "s")

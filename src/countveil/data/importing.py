@@ -11,7 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 
 from countveil.data.frames import cells_of_frame, with_places
-from countveil.data.labels import Axis, axes_of, in_order, texts_of
+from countveil.data.labels import Axis, axes_of, in_order, texts_of, texts_or_none
 from countveil.data.labels import axis_names as names_of_axes
 from countveil.data.matrices import check_mask, check_matrix, read_exposure, unwrap
 from countveil.data.mechanism_checks import hidden_as_zero
@@ -100,7 +100,7 @@ def import_reports(
     names = tuple(None if each is None else tuple(texts_of(each)) for each in named)
     kept, cut = checked(values, stated, hidden)
     known = released_totals(totals, values.shape, axes)
-    called = tuple(axis_names) or of_table
+    called = texts_or_none(axis_names) or of_table
     found = Release(
         kept,
         stated,

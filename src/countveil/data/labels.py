@@ -6,7 +6,7 @@ would show it.
 
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -91,7 +91,12 @@ def axis_names(data: Any) -> tuple[str | None, ...]:
     """What a table calls its axes, None for one without a name; empty for anything that names none."""
     if not isinstance(data, pd.DataFrame):
         return tuple(getattr(data, "axis_names", ()))
-    return tuple(None if axis.name is None else str(axis.name) for axis in data.axes)
+    return texts_or_none([axis.name for axis in data.axes])
+
+
+def texts_or_none(names: Iterable[Any]) -> tuple[str | None, ...]:
+    """Names as text, None for an empty one."""
+    return tuple(None if name is None else str(name) or None for name in names)
 
 
 def in_order(name: str, value: Any, axes: Sequence[Axis]) -> Any:

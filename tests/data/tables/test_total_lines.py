@@ -36,6 +36,14 @@ def test_totals_are_known_by_name(name):
     assert total_lines(WITH_TOTAL, [*LABELS, name]) == [TotalLine(8, name, True)]
 
 
+def test_a_named_total_is_weighed_where_it_is_known():
+    hidden = WITH_TOTAL.copy()
+    hidden[8, 1:] = np.nan
+    assert total_lines(hidden, [*LABELS, "Insgesamt"]) == [TotalLine(8, "Insgesamt", True)]
+    hidden[8, 0] /= 3  # a word of a vocabulary
+    assert total_lines(hidden, [*LABELS, "all"]) == []
+
+
 def test_a_table_of_nothing_but_totals_has_none():
     assert total_lines(COUNTS[:1], ["Total"]) == []
 

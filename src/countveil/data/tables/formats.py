@@ -69,7 +69,7 @@ def long_of_eurostat(
 def check_units(path: Path, powers: Sequence[Any]) -> None:
     """Refuse values in thousands or the like, by their column of powers of ten; raises ValueError."""
     stated = {text_of(power).partition(":")[0].strip() for power in powers}
-    power = next(iter(sorted(stated - {"", "0"})), None)
+    power = next((each for each in sorted(stated) if each.rstrip("0") not in ("", "0.", ".")), None)
     if power is not None:
         times = f"{10 ** int(power)}" if power.isdecimal() and len(power) < 3 else f"10^{power:.20}"
         raise ValueError(

@@ -28,7 +28,16 @@ from countveil.data.tables.axes import (
     key_column,
     long_axes,
 )
-from countveil.data.tables.cells import HIDDEN, INTERVAL, MASKED, NumberFormat, Words, kind_of, number_format
+from countveil.data.tables.cells import (
+    HIDDEN,
+    INTERVAL,
+    MASKED,
+    Cells,
+    NumberFormat,
+    Words,
+    kind_of,
+    number_format,
+)
 from countveil.data.tables.formats import VALUE, beside_status, is_reason, without_numbers
 from countveil.data.tables.published import (
     LongTable,
@@ -131,7 +140,8 @@ class Look(NamedTuple):
     def command(self) -> str:
         """The command, to be pasted into a shell."""
         output = self.path.with_suffix(".npz").name
-        return shlex.join(["countveil", "import", str(self.path), "-o", output, *self.options])
+        files = [f"./{name}" if name.startswith("-") else name for name in (str(self.path), output)]
+        return shlex.join(["countveil", "import", files[0], "-o", files[1], *self.options])
 
 
 def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = None) -> Look:
@@ -257,18 +267,23 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
     options += [part for code in codes for part in ("--absent", str(code))]
     counts = totals.others[~np.isin(totals.others, codes)]
     lattice = lattice_of(counts)
-    if hidden and (counts == 1).any() and lattice is None:
+    least = counts[counts > 0].min(initial=math.inf)
+    largest_hidden = totals.largest_hidden if hidden and lattice is None else 0
+    if hidden and lattice is None and (least == 1 or largest_hidden >= least):
         for option in ("--absent", "--missing"):
             options = without_option(options, option)
         options += [
             part
             for word in dict.fromkeys([*hidden, *words.missing])
-            if word not in unread
+            if word not in unread and value != VALUE
             for part in ("--missing", word)
         ]
+        beside = (
+            "beside counts of 1" if least == 1 else f"for counts of up to {largest_hidden}, by their totals"
+        )
         questions.append(
-            f"{shown_words(hidden)} beside counts of 1: never reported (--missing), or hidden for another reason than "
-            "their size?"
+            f"{shown_words(hidden)} {beside}: never reported (--missing), or hidden for another reason than their "
+            "size?"
         )
         hidden, masked = Counter(), ()
     stated_below = cells.bounds[cells.bounds[:, 0] <= 1, 1].max(initial=0.0) + 1.0
@@ -280,6 +295,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         lattice,
         cells.code.size,
         bool(words.zero or unread),
+        largest_hidden,
     )
     if words.zero and value != VALUE:
         though = ", though 0 is there as well" * ("0" in texts_of(body))
@@ -315,8 +331,10 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         options += ["--exposure", exposure]
     questions += asked
     if totals.levels:
-        some_open = hidden or tally[MASKED] or tally[INTERVAL] or "--absent" in protection or n_absent > 0
-        question, of_totals = suggested_totals(totals, protection, bool(some_open))
+        unread_cells = hidden or tally[HIDDEN] or tally[MASKED] or tally[INTERVAL]
+        some_open = unread_cells or "--absent" in protection or n_absent > 0
+        background = options[options.index("--background") + 1] if "--background" in options else None
+        question, of_totals = suggested_totals(totals, protection, background, bool(some_open))
         questions.append(question)
         options += of_totals
     layout = "typed columns" if given.layout is None else given.layout.describe()
@@ -447,13 +465,16 @@ def without_option(options: Sequence[str], option: str) -> list[str]:
     ]  # fmt: skip
 
 
+SUMS = ("sum", "least", "most", "hidden", "rows")
+"""Of some cells: numbers, what numbers and intervals are at least and at most, and how many are hidden or there."""
+Bounds = tuple[float, float]
+
+
 class Totals(NamedTuple):
     """Lines of a table that may be totals, and what they add to the other cells."""
 
     levels: dict[str, list[TotalLine]]  # by axis
-    sums: (
-        pd.DataFrame
-    )  # of each total that is known: its number, the sum of its cells, how many there are and not known
+    sums: pd.DataFrame  # a row for each total that is known: its number, and those of its cells by ``SUMS``
     others: np.ndarray  # numbers of all other cells
     n_absent: int  # cells without a row, besides totals
     usable: bool  # as `import --totals-in-table use` takes them
@@ -468,44 +489,85 @@ class Totals(NamedTuple):
         """Whether they are the sums of the numbers shown."""
         return bool((self.sums["total"] == self.sums["sum"]).all())
 
-    def are_possible(self, away: float) -> bool:
-        """Whether they may be totals of these cells, if each number is ``away`` from its count at most."""
-        slack = away * (self.sums["cells"] + 1)
-        above = self.sums["total"] - self.sums["sum"]
-        return bool(((above >= -slack) & ((above <= slack) | (self.sums["unknown"] > 0))).all())
+    def are_possible(self, away: float, hidden: Bounds, absent: Bounds) -> bool:
+        """Whether they may be totals of these cells.
+
+        Each number is at most ``away`` from its count; ``hidden`` and ``absent`` are the bounds of a count that is
+        hidden, and of one without a row.
+        """
+        total, slack = self.sums["total"], away * (self.sums["cells"] + 1)
+        least, most = (
+            self.sums[end] + times(self.sums["hidden"], of_hidden) + times(self.sums["absent"], of_absent)
+            for end, of_hidden, of_absent in zip(("least", "most"), hidden, absent, strict=True)
+        )
+        return bool(((total >= least - slack) & (total <= most + slack)).all())
+
+    @property
+    def largest_hidden(self) -> int:
+        """The size that some hidden count must have for its total, 0 if nothing is known of it."""
+        unbounded = (0.0, math.inf)
+        if not self.usable or not self.are_possible(0.0, unbounded, unbounded):
+            return 0
+        left, n = self.sums["total"] - self.sums["most"], self.sums["hidden"] + self.sums["absent"]
+        return math.ceil(max([0.0, *(left / n)[n > 0]]))
+
+
+def times(number: pd.Series, bound: float) -> pd.Series:
+    """A number of counts times the bound of each, which may be infinite."""
+    return (number * bound).where(number > 0, 0.0)
+
+
+def cells_to_sum(cells: Cells) -> pd.DataFrame:
+    """A row for each cell, in order, by ``SUMS``."""
+    values, kind = cells.values.ravel(), cells.kind[cells.code].ravel()
+    least, most = (np.where(np.isnan(ends), values, ends) for ends in cells.intervals.reshape(-1, 2).T)
+    hidden = kind == HIDDEN
+    most = np.where(np.isnan(most), np.where(hidden, 0.0, np.inf), most)
+    found = (np.nan_to_num(values), np.nan_to_num(least), most, hidden.astype(float), np.ones(hidden.size))
+    return pd.DataFrame(dict(zip(SUMS, found, strict=True)))
 
 
 def totals_of(
-    frame: pd.DataFrame, axes: Sequence[str], value: str, levels: dict[str, list[TotalLine]], usable: bool
+    frame: pd.DataFrame,
+    axes: Sequence[str],
+    value: str,
+    levels: dict[str, list[TotalLine]],
+    usable: bool,
+    numbers: pd.DataFrame,
 ) -> Totals:
-    """What lines of totals add to the other cells of a long table."""
+    """What lines of totals add to the other cells of a long table, whose ``numbers`` are ``cells_to_sum``."""
     kept, tables = split_levels(frame, axes, value, levels)
-    cells = frame[kept]
+    cells, numbers = frame[kept], numbers[kept]
     sizes = {axis: cells[axis].nunique() for axis in axes}
-    sums = [pd.DataFrame(columns=["total", "sum", "cells", "unknown"], dtype=float)]
+    sums = [pd.DataFrame(columns=["total", *SUMS, "cells"], dtype=float)]
     for table in tables:
         left = [axis for axis in axes if axis in table]
         usable = usable and not table.duplicated(left or None).any()
         n_cells = math.prod(size for axis, size in sizes.items() if axis not in left)
         if left:
-            of_cells = cells.groupby(left, sort=False)[value].agg(["sum", "count"])
-            found = of_cells.reindex(
-                pd.Index(table[left[0]]) if len(left) == 1 else pd.MultiIndex.from_frame(table[left])
+            found = (
+                numbers.groupby([cells[axis] for axis in left], sort=False)
+                .sum()
+                .reindex(
+                    pd.Index(table[left[0]]) if len(left) == 1 else pd.MultiIndex.from_frame(table[left])
+                )
             )
         else:
-            found = cells[value].agg(["sum", "count"]).to_frame().T
-        found = found.fillna(0.0).assign(total=table[value].to_numpy(), cells=n_cells)
-        sums.append(found.assign(unknown=n_cells - found["count"])[found["total"].notna()])
+            found = numbers.sum().to_frame().T
+        found = found.fillna(0.0).assign(total=table[value].to_numpy(), cells=float(n_cells))
+        sums.append(found[found["total"].notna()])
     usable = usable and not any(line.is_partial for lines in levels.values() for line in lines)
     others = cells[value].dropna().to_numpy()
     every = pd.concat([each for each in sums if len(each)] or sums)
+    every = every.assign(absent=every["cells"] - every["rows"])
     return Totals(levels, every, others, math.prod(sizes.values()) - len(cells), usable)
 
 
 def totals_of_long(table: LongTable, axes: Sequence[str], value: str) -> Totals:
     """The levels of a long table that may be totals."""
     values = np.where(table.masked, np.nan, table.frame[value].to_numpy())
-    return totals_of(table.frame, axes, value, total_levels(table.frame, axes, values), True)
+    levels = total_levels(table.frame, axes, values)
+    return totals_of(table.frame, axes, value, levels, True, cells_to_sum(table.cells))
 
 
 def totals_of_wide(table: ProtectedTable) -> Totals:
@@ -520,7 +582,8 @@ def totals_of_wide(table: ProtectedTable) -> Totals:
     )
     frame = labels.to_frame(index=False).assign(report=values.ravel())
     usable = rows is not None and columns is not None and all(len(found) == 1 for found in levels.values())
-    return totals_of(frame, ("row", "column"), "report", levels, usable)
+    assert table.cells is not None
+    return totals_of(frame, ("row", "column"), "report", levels, usable, cells_to_sum(table.cells))
 
 
 def stated_rule(protection: Sequence[str]) -> str:
@@ -528,10 +591,24 @@ def stated_rule(protection: Sequence[str]) -> str:
     return protection[protection.index("--mechanism") + 1] if protection else "interval"
 
 
-def suggested_totals(totals: Totals, protection: list[str], some_open: bool) -> tuple[str, list[str]]:
+def bounds_of(protection: Sequence[str], background: str | None) -> tuple[Bounds, Bounds]:
+    """The bounds of a count that is hidden, and of one without a row, as options state them."""
+    hidden = 0.0, math.inf
+    if stated_rule(protection) == "suppression":
+        hidden = (
+            float("--hides-zero" not in protection),
+            float(protection[protection.index("--below") + 1]) - 1.0,
+        )
+    return hidden, {None: hidden, "0": (0.0, 0.0)}.get(background, (0.0, math.inf))
+
+
+def suggested_totals(
+    totals: Totals, protection: list[str], background: str | None, some_open: bool
+) -> tuple[str, list[str]]:
     """(a question, options) about totals: to use them if they tell something about counts that are not shown.
 
-    ``some_open``: whether some counts are hidden, masked or in an interval.
+    ``background``: what a cell without a row is. ``some_open``: whether some counts are hidden, masked or in an
+    interval.
     """
     rule = stated_rule(protection)
     shows_counts = rule in SHOWS_COUNTS
@@ -549,7 +626,7 @@ def suggested_totals(totals: Totals, protection: list[str], some_open: bool) -> 
         why = (
             "since they are not one row and one column of sums of all others: give them by --totals, in files"
         )
-    elif not totals.are_possible(away):
+    elif not totals.are_possible(away, *bounds_of(protection, background)):
         why = "since they are not the sums of the other cells"
     if why:
         return (
@@ -600,6 +677,7 @@ def suggested(
     lattice: Lattice | None,
     n_cells: int,
     has_zero_words: bool,
+    largest_hidden: int,
 ) -> tuple[list[str], list[str]]:
     """(questions, options that state a mechanism) by the gaps and steps of shown numbers, and by intervals."""
     questions: list[str] = []
@@ -623,6 +701,7 @@ def suggested(
         first = "1" if (shown == 0).any() else "0"
         below = least if least == 11 else max(each for each in BELOW if each <= max(least, 2))
         below = below if stated_below is None else min(stated_below, max(least, 2))
+        below = max(below, largest_hidden + 1)
         if lattice is not None:  # the smallest count that is rounded to the smallest number
             below = max(least - lattice.step // 2, 2)
         share = f"{100 * hidden.total() / n_cells:.0f}% of the cells"

@@ -59,6 +59,7 @@ from countveil.data.tables.text import (
     Format,
     Layout,
     amount,
+    on_one_line,
     read_text_table,
     text_of,
     units_said,
@@ -306,7 +307,7 @@ def read_columns(path: Path, stated: Format, header: bool) -> Columns:
     try:
         if path.suffix.lower() == ".parquet":
             frame = pd.read_parquet(path)
-            names = [str(name).strip() for name in frame.columns]
+            names = [on_one_line(str(name)) for name in frame.columns]
             return Columns(names if header else None, [frame.iloc[:, c] for c in range(frame.shape[1])], None)
         names_, rows, layout = read_text_table(path, stated, header)
         if names_ is not None and stated.header_rows is None:

@@ -493,12 +493,17 @@ def is_numeric(cell: Any) -> bool:
 
 def joined_names(rows: Sequence[Sequence[Any]]) -> list[str]:
     """The names of columns by all header rows; those above the last one are repeated where cells were merged."""
-    texts = [[text_of(cell) for cell in row] for row in rows]
+    texts = [[on_one_line(text_of(cell)) for cell in row] for row in rows]
     labels = next((place for place, cell in enumerate(texts[-1]) if cell), 0)
     for row in texts[:-1]:
         for place in range(max(labels, 1) + 1, len(row)):
             row[place] = row[place] or row[place - 1]
     return [joined(column) for column in zip(*texts, strict=True)]
+
+
+def on_one_line(name: str) -> str:
+    """A name with a blank in place of each line break, as options need it."""
+    return re.sub(r"\s*[\r\n]\s*", " ", name.strip())
 
 
 def joined(parts: Iterable[str]) -> str:

@@ -92,12 +92,12 @@ def total_lines(
 ) -> list[TotalLine]:
     """The rows of values (n, m) that are totals of the others; NaN is a value that is not known.
 
-    A row with the name of totals is one if it is half as large as all others together, or more: a word of a vocabulary
-    may be called "all"; and a row called "T", which may be the treated, only if no other is larger. Those in ``words``,
-    and those whose name ends as in "North total", are totals in any case. Any
-    other row is one if all its values are the sums of the others', and too many are for a coincidence. Where some of
-    the others are hidden, a sum may be larger than what is shown; it is evidence if it is larger by less than the
-    smallest value shown for each of these. Where no row is an exact sum, one may be so ``nearly``.
+    A row with the name of totals is one if it is half as large as all others together, or more, where it is known: a
+    word of a vocabulary may be called "all"; and a row called "T", which may be the treated, only if no other is
+    larger. Those in ``words``, and those whose name ends as in "North total", are totals in any case. Any other row is
+    one if all its values are the sums of the others', and too many are for a coincidence. Where some of the others are
+    hidden, a sum may be larger than what is shown; it is evidence if it is larger by less than the smallest value shown
+    for each of these. Where no row is an exact sum, one may be so ``nearly``.
     """
     n, named = values.shape[0], []
     values = values.tocsr() if sp.issparse(values) else values
@@ -112,8 +112,7 @@ def total_lines(
         ]
         rest = np.ones(n, bool)
         rest[asked + called] = False
-        whole = sums[rest].sum()
-        weighty = [p for p in called if SEPARATOR in labels[p] or not sums[p] or 2.0 * sums[p] >= whole]
+        weighty = [p for p in called if SEPARATOR in labels[p] or not sums[p] or is_weighty(values, p, rest)]
         named = sorted(asked + weighty)
         named = named if len(named) < n else []  # of nothing in the table
     rest = np.ones(n, bool)
@@ -163,6 +162,15 @@ def is_largest(values: Any, place: int) -> bool:
     else:
         largest = np.fmax.reduce(rest, axis=0)
     return bool((largest > row).mean() <= 0.1)
+
+
+def is_weighty(values: Any, place: int, others: np.ndarray) -> bool:
+    """Whether a row is half as large as all others together, or more, where it is known."""
+    row, rest = values[[place]], values[others]
+    if not sp.issparse(values):
+        known = ~np.isnan(row).ravel()
+        row, rest = row[:, known], rest[:, known]
+    return bool(2.0 * row_sums(row).sum() >= row_sums(rest).sum())
 
 
 def parts_of(label: str) -> set[str]:
