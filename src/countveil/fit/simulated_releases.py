@@ -196,8 +196,8 @@ def in_words(
     """Whether a statistic is within its interval, or as far from the mean as chance allows, and what follows if not.
 
     Maxima have long tails, so that their logarithms are compared. Intervals of a model whose releases vary more than
-    the real one are too wide: they cover, which is why this speaks against no result. Nor does a slight difference, even
-    if there are so many cells that it is not chance.
+    the real one are too wide: they cover, which is why this speaks against no result. Nor does a slight difference,
+    even if there are so many cells that it is not chance.
     """
     if ends[0] <= value <= ends[1]:
         return "as the model expects"
