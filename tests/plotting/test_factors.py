@@ -121,7 +121,7 @@ def test_components_that_cannot_be_listed_are_not_drawn():
     fit = model.fit(np.random.default_rng(1).poisson(2.0, (5, 4)))
     for draw in (plotting.topics, plotting.prevalence):
         with pytest.raises(
-            ValueError, match=r"whose members can be listed, got a PoissonFactorization without"
+            ValueError, match=r"whose members can be listed, got a PoissonFactorization, which has none"
         ):
             draw(fit)
 
