@@ -164,6 +164,9 @@ def test_a_statistic_in_words():
         assert in_words("sum", value, simulated, ends, 1.0, 6.0) == said
     assert in_words("spread of the rows", 1.0, simulated, ends, 0.0, 6.0) == WIDE
     assert in_words("spread of the rows", 30.0, simulated, ends, 0.0, 6.0) == f"{OUTSIDE}: higher"
+    few = np.array([8.0, 12.0, 8.0, 12.0])  # 2.3 sqrt(1 + 1/4) around a mean that four values give
+    assert in_words("sum", 17.5, few, (8.0, 12.0), 0.0, 3.0) == f"{NEAR}: higher"
+    assert in_words("sum", 18.0, few, (8.0, 12.0), 0.0, 3.0) == f"{OUTSIDE}: higher"
     same, ends = np.full(40, 1.0), (1.0, 1.0)
     assert in_words("share", 0.999, same, ends, 0.001, 6.0) == f"{NEAR}: lower", "one report of a thousand"
     assert in_words("share", 0.91, same, ends, 0.001, 6.0) == f"{SLIGHT}: lower"
@@ -172,6 +175,9 @@ def test_a_statistic_in_words():
     ends = tuple(np.quantile(maxima, [0.025, 0.975]))
     assert in_words("largest report", 150.0, maxima, ends, 1.0, 6.0) == f"{NEAR}: higher"
     assert in_words("largest report", 5000.0, maxima, ends, 1.0, 6.0) == f"{OUTSIDE}: higher"
+    maxima, ends = np.full(40, 99.0), (99.0, 99.0)
+    assert in_words("largest report", 198.0, maxima, ends, 1.0, 6.0) == f"{SLIGHT}: higher"
+    assert in_words("largest report", 200.0, maxima, ends, 1.0, 6.0) == f"{OUTSIDE}: higher"
 
 
 def test_a_verdict_names_few_statistics():

@@ -207,7 +207,8 @@ def in_words(
         slight = np.log(TWICE)
         step /= 1.0 + max(value, 0.0)
         value, simulated = np.log1p(max(value, 0.0)), np.log1p(np.maximum(simulated, 0.0))
-    if abs(value - simulated.mean()) < limit * np.sqrt(simulated.var(ddof=1) + step**2):
+    spread = simulated.var(ddof=1) * (1.0 + 1.0 / simulated.size)  # their mean is known only so well
+    if abs(value - simulated.mean()) < limit * np.sqrt(spread + step**2):
         return f"{NEAR}: {side}"
     if abs(value - simulated.mean()) <= slight:
         return f"{SLIGHT}: {side}"

@@ -135,6 +135,15 @@ def test_the_law_of_the_shape_given_counts_has_entries_summed_out(prior, kind, s
     np.testing.assert_allclose(np.diff(prior.log_mass(log_a, told)), np.diff(expected), rtol=1e-6)
 
 
+def test_exposures_far_beyond_their_rates_still_have_a_density():
+    factor, hypers = theta(), LEARNED.start(theta())
+    hypers[1] *= 1e-150
+    count, exposure = np.ones(factor.shape), np.full(factor.shape, 1e100)
+    exposure.ravel()[::2] = 1e-15  # a product that is large, and not yet so large that its logarithm is taken
+    told = LEARNED.given_counts(factor, hypers, 1.0, count, exposure)
+    assert np.isfinite(LEARNED.log_mass(np.log([1e-4, 1.0, 1e4]), told)).all()
+
+
 def test_the_shape_given_counts_is_drawn_from_its_law():
     factor, rng, hypers = theta(), np.random.default_rng(6), LEARNED.start(theta())
     count, exposure = rng.poisson(2.0, factor.shape), rng.gamma(2.0, 1.0, factor.shape)
