@@ -102,9 +102,7 @@ def prepared(name):
 def main(other: str, rounds: int = 9, case: str = "") -> None:
     """Print a table of both checkouts, of the cases whose names contain a word."""
     workers = [started(root) for root in (HERE.parents[1], Path(other).resolve())]
-    print(
-        "| case | ms here | ms there | ratio (median, least and greatest of the turns) |\n| --- | --- | --- | --- |"
-    )
+    print("| case | ms here | ms there | ratio (median, least and greatest of the turns) |\n| --- | --- | --- | --- |")
     for name in (each for each in CASES if case in each):
         found = np.array([[asked(process, name) for process in workers] for _ in range(rounds)])
         ratios = found[:, 0] / found[:, 1]
@@ -115,14 +113,9 @@ def main(other: str, rounds: int = 9, case: str = "") -> None:
 
 def started(root: Path) -> subprocess.Popen:
     """A worker that runs a checkout's code."""
-    environment = os.environ | {
-        "PYTHONPATH": str(root / "src"),
-        "NUMBA_CACHE_DIR": str(root / "build" / "benchmarks"),
-    }
+    environment = os.environ | {"PYTHONPATH": str(root / "src"), "NUMBA_CACHE_DIR": str(root / "build" / "benchmarks")}
     command = [sys.executable, str(HERE), "--worker"]
-    return subprocess.Popen(
-        command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def asked(process: subprocess.Popen, name: str) -> float:

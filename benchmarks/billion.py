@@ -114,9 +114,7 @@ def svi(case: Case, folder: Path) -> dict[str, Any]:
     started = time.perf_counter()
     files = cv.ReleaseFiles(folder)
     opened = time.perf_counter()
-    model = cv.TopicModel(
-        case.topics, method=cv.SVI(passes=1), draws=1, seed=1, threads=case.threads, progress=False
-    )
+    model = cv.TopicModel(case.topics, method=cv.SVI(passes=1), draws=1, seed=1, threads=case.threads, progress=False)
     fit = model.fit(files)
     return {
         "seconds to check the files": opened - started,
@@ -143,9 +141,7 @@ def sweeps(case: Case, folder: Path, first: tuple[np.ndarray, np.ndarray] | None
         for chain in range(case.chains):
             of_chain, mean = one_chain(case, given, first, Streams.of_chain(1, chain), engine, truth, laps)
             means.append(mean)
-            found |= {
-                name if chain == 0 else f"chain {chain + 1}, {name}": of_chain[name] for name in of_chain
-            }
+            found |= {name if chain == 0 else f"chain {chain + 1}, {name}": of_chain[name] for name in of_chain}
     found["seconds in all"] = laps.marks[-1][0] - laps.marks[0][0]
     if case.chains > 1:
         weights = np.full(case.chains, 1.0 / case.chains)

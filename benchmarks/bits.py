@@ -35,9 +35,7 @@ def cases():
     yield "topics", cv.TopicModel, {"n_topics": 10}, simulated(words[:, :1000], 2)
     yield "topics, many", cv.TopicModel, {"n_topics": 10}, simulated(words, 1)
     yield "blocks", cv.BlockModel, {"n_communities": 5}, simulated(meetings, 1)
-    tensor = cv.PrivatizedCounts(
-        simulated(digits.reshape(200, -1), 1).reports.reshape(digits.shape), np.exp(-1.0)
-    )
+    tensor = cv.PrivatizedCounts(simulated(digits.reshape(200, -1), 1).reports.reshape(digits.shape), np.exp(-1.0))
     yield "tensor", cv.TensorModel, {"n_components": 5}, tensor
 
 
@@ -56,9 +54,7 @@ def main(wanted):
     warnings.simplefilter("ignore")
     for name, model, parameters, data in cases():
         for method in METHODS:
-            if (model is cv.BlockModel and method.batches) or (
-                name == "topics, many" and method != cv.Gibbs()
-            ):
+            if (model is cv.BlockModel and method.batches) or (name == "topics, many" and method != cv.Gibbs()):
                 continue
             if wanted and method.name not in wanted:
                 continue

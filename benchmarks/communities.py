@@ -98,8 +98,7 @@ def weights() -> None:
                 data = cv.PrivatizedCounts(reports, np.exp(-level))
                 fit = cv.BlockModel(GROUPS, directed=False, seed=seed, progress=False).fit(data)
                 found = [
-                    normalized_mutual_info_score(group, each)
-                    for each in (largest(fit), by_spectrum(reports, seed))
+                    normalized_mutual_info_score(group, each) for each in (largest(fit), by_spectrum(reports, seed))
                 ]
                 table = fit.count_intervals(data)
                 within = (table["lower"].to_numpy() <= counts) & (counts <= table["upper"].to_numpy())
@@ -140,9 +139,7 @@ def links(folder: Path) -> None:
     for level in (1.0, 2.0):
         for draw in range(3):
             rng, alpha = np.random.default_rng([draw, round(level)]), np.exp(-level)
-            reports = (
-                counts + rng.geometric(1.0 - alpha, counts.shape) - rng.geometric(1.0 - alpha, counts.shape)
-            )
+            reports = counts + rng.geometric(1.0 - alpha, counts.shape) - rng.geometric(1.0 - alpha, counts.shape)
             pairs = ~np.eye(len(counts), dtype=bool)
             hidden = pairs & (rng.random(counts.shape) < HIDDEN)
             fit = cv.BlockModel(10, seed=draw, progress=False)
@@ -183,9 +180,7 @@ def main(kinds: list[str]) -> None:
                 largest(cv.BlockModel(GROUPS, seed=seed, start=start, **FIT).fit(data))
                 for start in ("auto", planted(group, rates))
             ]
-            scores = [
-                normalized_mutual_info_score(group, each) for each in (*found, by_spectrum(reports, seed))
-            ]
+            scores = [normalized_mutual_info_score(group, each) for each in (*found, by_spectrum(reports, seed))]
             print(f'"{case}",{seed},{",".join(f"{x:.2f}" for x in scores)}', flush=True)
 
 

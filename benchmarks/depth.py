@@ -62,9 +62,7 @@ def fitted(data, sizes, draw, chains):
 
 def main():
     """Fit what FILE lacks."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("file", type=Path)
     parser.add_argument("data", nargs="*", default=["reuters", "enron-text", "poliblog"])

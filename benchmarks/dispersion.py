@@ -49,11 +49,7 @@ class Table(NamedTuple):
 
 
 def planted(
-    rng: np.random.Generator,
-    p: float,
-    by_column: bool,
-    mean: float,
-    shape: tuple[int, int] = (N_ROWS, N_COLUMNS),
+    rng: np.random.Generator, p: float, by_column: bool, mean: float, shape: tuple[int, int] = (N_ROWS, N_COLUMNS)
 ) -> Table:
     """Negative binomial counts of a mean of about ``mean``."""
     logits = np.full(shape[1], np.log(p / (1.0 - p))) + by_column * rng.normal(0.0, 0.7, shape[1])
@@ -124,9 +120,7 @@ def cases() -> dict[str, tuple[float, bool, float, Any]]:
     """(p, whether it varies by column, mean, observations of counts) of every case by its name."""
     bursts = itertools.product((0.2, 0.7, 0.99), (False, True), (5.0, 500.0))
     planned = [(*each, noise) for each in bursts for noise in MECHANISMS]
-    planned += [
-        (0.2, False, mean, "scale 30") for mean in (10.0, 20.0, 40.0)
-    ]  # less and less drowned by noise
+    planned += [(0.2, False, mean, "scale 30") for mean in (10.0, 20.0, 40.0)]  # less and less drowned by noise
     found: dict[str, tuple[float, bool, float, Any]] = {
         EXACT: (0.99, False, 3000.0, lambda counts, rng: cv.ExactCounts(counts))
     }
@@ -150,9 +144,7 @@ def measure(name: str, seed: int) -> list[Any]:
     if name != EXACT:
         with at_truth(table):
             from_truth = fitted(data)
-        covered = [
-            coverage(table.counts, each, np.random.default_rng(seed), data) for each in (fit, from_truth)
-        ]
+        covered = [coverage(table.counts, each, np.random.default_rng(seed), data) for each in (fit, from_truth)]
         reference = p_of(from_truth).mean()
     agreement = found.table.loc["p", ["r_hat", "r_hat_nested"]]
     return [name, seed, *covered, p_of(fit).mean(), reference, *agreement, seconds, str(found.state)]
@@ -168,9 +160,7 @@ def measured(n_processes: int, left: Sequence[tuple[str, int]]) -> Iterator[list
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("cases", nargs="*", help="parts of names of cases; all without any")
     parser.add_argument("--tables", type=int, default=4, help="planted tables of each case")

@@ -67,9 +67,7 @@ def fitted_proportionally(values: np.ndarray, people: np.ndarray, rounds: int = 
     return rates
 
 
-def fitted_to_totals(
-    values: np.ndarray, people: np.ndarray, counts: np.ndarray, rounds: int = 500
-) -> np.ndarray:
+def fitted_to_totals(values: np.ndarray, people: np.ndarray, counts: np.ndarray, rounds: int = 500) -> np.ndarray:
     """Rates at which the expected counts have the exact sums of rows and of columns."""
     rates, hidden, shown = standardised(values, people), np.isnan(values), np.nan_to_num(values)
     for _ in range(rounds):
@@ -96,9 +94,7 @@ def law_by_fit(data: cv.Reports, hidden: np.ndarray, size: int) -> np.ndarray:
     if data.totals:
         tables = np.asarray(fit.predict_counts(TABLES, np.random.default_rng(1), data))[:, hidden]
         return ((tables[..., None] == LAW).sum(axis=0) + 0.1) / (TABLES + 0.1 * HIDDEN)
-    return np.stack(
-        [fit._count_probabilities(np.full(hidden.shape, y), data, hidden)[1] for y in LAW], axis=1
-    )
+    return np.stack([fit._count_probabilities(np.full(hidden.shape, y), data, hidden)[1] for y in LAW], axis=1)
 
 
 def simulated(seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -122,17 +118,13 @@ def main(counts: np.ndarray, people: np.ndarray, size: int) -> None:
         "offsets by row and column": (None, None),
         "exposure by cell, exact totals": (people, [(1, counts.sum(axis=1)), (0, counts.sum(axis=0))]),
     }
-    print(
-        f"{hidden.sum():,} of {counts.size:,} counts are hidden, mean {counts[hidden].mean():.2f}; K = {size}"
-    )
+    print(f"{hidden.sum():,} of {counts.size:,} counts are hidden, mean {counts[hidden].mean():.2f}; K = {size}")
     print("| method | error | log score | coverage | seconds |")
     print("| --- | --- | --- | --- | --- |")
     for name, (exposure, totals) in fits.items():
         offsets = {"row_offset": by_row[:, 0], "column_offset": by_column[0]} if exposure is None else {}
         begin = time.perf_counter()
-        law = law_by_fit(
-            cv.Reports(values, mechanism, totals=totals, exposure=exposure, **offsets), hidden, size
-        )
+        law = law_by_fit(cv.Reports(values, mechanism, totals=totals, exposure=exposure, **offsets), hidden, size)
         print_line(name, law, counts[hidden], time.perf_counter() - begin)
     for name, method in {
         "indirect standardisation": standardised,

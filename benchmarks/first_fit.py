@@ -41,27 +41,8 @@ OTHERS = {
 }
 SAMPLING = {"chains": 12, "tune": 200, "draws": 50}
 KEY = ["data", "level", "draw", "setting"]
-COLUMNS = [
-    *KEY,
-    "state",
-    "reason",
-    "r_hat",
-    "nested",
-    "nested_of",
-    "chains",
-    "seconds",
-    "log_score",
-    "counts",
-]
-COLUMNS += [
-    "positive",
-    "rows_below",
-    "rows_above",
-    "columns_below",
-    "columns_above",
-    "total_place",
-    "total_held",
-]
+COLUMNS = [*KEY, "state", "reason", "r_hat", "nested", "nested_of", "chains", "seconds", "log_score", "counts"]
+COLUMNS += ["positive", "rows_below", "rows_above", "columns_below", "columns_above", "total_place", "total_held"]
 SAFE = "safe to report", "safe to report with support"
 INTERVAL, CELLS, SCORED_DRAWS, TABLES, AT_ONCE = 0.9, 20_000, 120, 100, 20
 
@@ -69,8 +50,7 @@ INTERVAL, CELLS, SCORED_DRAWS, TABLES, AT_ONCE = 0.9, 20_000, 120, 100, 20
 def largest(counts, rows=500, columns=800):
     """The rows and columns with the largest sums, in their order."""
     row, column = (
-        np.sort(np.argsort(-np.ravel(counts.sum(axis=a)), kind="stable")[:n])
-        for a, n in ((1, rows), (0, columns))
+        np.sort(np.argsort(-np.ravel(counts.sum(axis=a)), kind="stable")[:n]) for a, n in ((1, rows), (0, columns))
     )
     return counts[row][:, column].toarray().astype(int)
 
@@ -92,9 +72,7 @@ def corpora(folder):
 
     def poliblog():
         found = np.load(folder / "covariates/stm/poliblog5k.npz")
-        return largest(
-            sp.csr_array((found["count"], (found["row"], found["col"])), shape=tuple(found["shape"]))
-        )
+        return largest(sp.csr_array((found["count"], (found["row"], found["col"])), shape=tuple(found["shape"])))
 
     def icews():
         found = np.load(folder / "icews/icews_tensor.npz")
@@ -132,11 +110,7 @@ def release(counts, model, level, rng):
 
 def log_score(fit, counts, seen):
     """log of the mean over draws of P(count | draw), summed over cells, per token."""
-    true, cells, likelihood = (
-        fit._reader.as_matrix(counts),
-        fit._reader.as_matrix(seen),
-        fit.model_.likelihood,
-    )
+    true, cells, likelihood = (fit._reader.as_matrix(counts), fit._reader.as_matrix(seen), fit.model_.likelihood)
     total, n = np.full(true.shape, -np.inf), 0
     for (theta, phi), parameters in fit._reader.even_draws(SCORED_DRAWS):
         own = parameters_of_rows(likelihood, parameters, np.arange(len(true)))
@@ -168,11 +142,7 @@ def reason_of(found):
     if found.state in SAFE:
         return ""
     wrong = () if found.mechanism is None else (*found.mechanism.found, *found.mechanism.misfits)
-    said = {
-        "nested": "are not steady",
-        "total": "The sum of the true counts",
-        "undetermined": "cannot be found",
-    }
+    said = {"nested": "are not steady", "total": "The sum of the true counts", "undetermined": "cannot be found"}
     reasons = [name for name, words in said.items() if words in found.verdict]
     reasons += ["sums"] if any("explain the sums" in each for each in wrong) else []
     reasons += ["spread"] if any("explain how far" in each for each in wrong) else []
@@ -239,9 +209,7 @@ def summary(found):
 
 
 def main():
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("file", type=Path)
     parser.add_argument("data", nargs="*", help="data sets; all without any")

@@ -77,10 +77,7 @@ def tasks(folder, actors, months):
     enron = largest(full(mail["subs_dedup"], mail["counts_dedup"], mail["shape"]), actors)
     icews = largest(full(events["subs"], events["counts"], events["shape"]), actors)
     return [
-        *(
-            task("Enron by month", enron[..., :n], AHEAD, [n - AHEAD - before for before in MASKED], 12)
-            for n in months
-        ),
+        *(task("Enron by month", enron[..., :n], AHEAD, [n - AHEAD - before for before in MASKED], 12) for n in months),
         task("ICEWS by year", icews, 2, [5, 8], 0),
     ]
 
@@ -260,8 +257,7 @@ def run(task, options):
             if options.parts and isinstance(fit, cv.DynamicModel):
                 shown = ", ".join(f"{part:.4f}" for part in parts(fit, task))
                 print(
-                    f"{'':10} its forecast in parts, by the counts of pairs before, from {PAST} on: {shown}",
-                    flush=True,
+                    f"{'':10} its forecast in parts, by the counts of pairs before, from {PAST} on: {shown}", flush=True
                 )
         if kind != "ours":
             for rule, found in rules(seen, task).items():
@@ -279,9 +275,7 @@ def observed(kind, seen, level, mask):
 
 def heading():
     """Print the names of the columns."""
-    print(
-        f"{'data':10} {'model':18}{'forecast':>12}{'behind, %':>12}{'middle':>12}{'behind, %':>12}{'seconds':>9}"
-    )
+    print(f"{'data':10} {'model':18}{'forecast':>12}{'behind, %':>12}{'middle':>12}{'behind, %':>12}{'seconds':>9}")
 
 
 def line(label, model, all_found, seconds):
@@ -332,9 +326,7 @@ def commonest(path, n):
 
 def rolling(options):
     """Print a line for each series, noise level and forecast, as a CSV."""
-    print(
-        "series,noise level,forecast,error of one step,error,score of one step,score,coverage of 90%,seconds"
-    )
+    print("series,noise level,forecast,error of one step,error,score of one step,score,coverage of 90%,seconds")
     for name, (values, season, components) in series(options.folder).items():
         if options.corpus and not any(each in name for each in options.corpus):
             continue
@@ -353,12 +345,7 @@ def rolling(options):
                     found.setdefault(rule, []).append(each)
             for label, each in found.items():
                 errors, scored, covered, seconds = (np.array(part) for part in zip(*each, strict=True))
-                numbers = (
-                    np.sqrt(errors[:, 0].mean()),
-                    np.sqrt(errors.mean()),
-                    scored[:, 0].mean(),
-                    scored.mean(),
-                )
+                numbers = (np.sqrt(errors[:, 0].mean()), np.sqrt(errors.mean()), scored[:, 0].mean(), scored.mean())
                 shown = ",".join(f"{number:.4g}" for number in (*numbers, covered.mean(), seconds.mean()))
                 print(
                     f"{name!r},{'true counts' if level is None else level},{label},{shown}".replace("'", '"'),
@@ -395,10 +382,7 @@ def rules_ahead(seen, later, season):
         if rule == "last season" and not 0 < season <= len(seen) - ahead:
             continue
         value = by_rule(seen, ahead, back, season)
-        scored = [
-            by_step(log_mass(later, value + floor, p))
-            for floor, p in numbers_of_rule(seen, ahead, back, season)
-        ]
+        scored = [by_step(log_mass(later, value + floor, p)) for floor, p in numbers_of_rule(seen, ahead, back, season)]
         scored = np.append(scored[0][:1], scored[1][1:])
         found[rule] = by_step((value - later) ** 2), scored, np.nan, np.nan
     return found
@@ -422,9 +406,7 @@ def numbers_of_rule(seen, ahead, back, season):
 
 def main():
     """Print tables of scores."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--actors", type=int, help="those with the largest counts; all unless it is said")
     parser.add_argument("--components", type=int, default=20)
@@ -439,13 +421,9 @@ def main():
     parser.add_argument("--concentration", type=float, default=dynamics.BACKGROUND, help="of the background")
     parser.add_argument("--corpus", nargs="*")
     parser.add_argument("--months", type=int, nargs="+", default=[MONTHS], help="where Enron's mail ends")
-    parser.add_argument(
-        "--parts", action="store_true", help="split forecasts' scores by the counts of pairs before"
-    )
+    parser.add_argument("--parts", action="store_true", help="split forecasts' scores by the counts of pairs before")
     parser.add_argument("--seed", type=int, default=1, help="of the noise and of the fits")
-    parser.add_argument(
-        "--rolling", action="store_true", help="series from several origins, with and without levels"
-    )
+    parser.add_argument("--rolling", action="store_true", help="series from several origins, with and without levels")
     parser.add_argument("--origins", type=int, default=3)
     options = parser.parse_args()
     if options.rolling:

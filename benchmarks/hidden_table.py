@@ -92,9 +92,7 @@ def main(counties: int = 3000, sweeps: int = 60) -> None:
 
 def seconds(folder: Path) -> None:
     """Print a line for each of two tables: processor time from import to counts.csv, and coverage of hidden counts."""
-    print(
-        "| cells | hidden | families of totals | import | fit | 300 tables and counts.csv | all | coverage |"
-    )
+    print("| cells | hidden | families of totals | import | fit | 300 tables and counts.csv | all | coverage |")
     for rows, axes, shows_zero in ((3000, (1,), True), (350, (1, 0), False)):
         rng = np.random.default_rng(SEED)
         counts = rng.poisson(rng.gamma(0.5, 1.0, (rows, 4)) @ rng.dirichlet(np.full(20, 0.3), 4) * 80.0)
@@ -104,9 +102,7 @@ def seconds(folder: Path) -> None:
         totals = [(axis, counts.sum(axis=axis)) for axis in axes]
         release = cv.import_reports(reports, mechanism, "simulated", totals=totals, simulated=True)
         times.append(time.process_time())
-        fit = cv.PoissonFactorization("dk,vk->dv", {"k": 4}, seed=SEED, threads=1, progress=False).fit(
-            release
-        )
+        fit = cv.PoissonFactorization("dk,vk->dv", {"k": 4}, seed=SEED, threads=1, progress=False).fit(release)
         times.append(time.process_time())
         fit.counts_table(release, draws=300).to_csv(folder / "counts.csv", index=False)
         times.append(time.process_time())
@@ -123,18 +119,13 @@ def seconds(folder: Path) -> None:
         places = below + rng.random(below.size) * at
         spent = [f"{each:.0f} s" for each in (*np.diff(times), times[-1] - times[0])]
         inside = ((places > 0.05) & (places < 0.95)).mean()
-        print(
-            f"| {counts.size:,} | {hidden.sum():,} | {len(axes)} | {' | '.join(spent)} | {inside:.3f} |",
-            flush=True,
-        )
+        print(f"| {counts.size:,} | {hidden.sum():,} | {len(axes)} | {' | '.join(spent)} | {inside:.3f} |", flush=True)
 
 
 def bounds() -> None:
     """Print a line for tables with a warning, and one for those without."""
     rng, found = np.random.default_rng(SEED), {False: [], True: []}
-    for scale, size, spread, _ in product(
-        (4, 8, 15, 30, 50, 100, 200), (60, 240, 960), (0.5, 1.0, 1.5), range(150)
-    ):
+    for scale, size, spread, _ in product((4, 8, 15, 30, 50, 100, 200), (60, 240, 960), (0.5, 1.0, 1.5), range(150)):
         below, rate = int(rng.integers(3, 11)), rng.lognormal(np.log(scale), spread, size)
         counts = rng.poisson(rate)
         hidden = (counts > 0) & (counts < below)
@@ -153,9 +144,7 @@ def bounds() -> None:
     print("| warning | tables | bound found | coverage | hidden counts |")
     for warned, each in found.items():
         right, inside, n = np.array(each).T
-        print(
-            f"| {warned} | {len(each):,} | {right.mean():.2f} | {inside.sum() / n.sum():.3f} | {n.sum():,} |"
-        )
+        print(f"| {warned} | {len(each):,} | {right.mean():.2f} | {inside.sum() / n.sum():.3f} | {n.sum():,} |")
 
 
 if __name__ == "__main__":

@@ -123,12 +123,7 @@ def main():
         seconds = time.perf_counter() - started
         sums, totals = of_sums(fit, rates), fit.totals()
         of_counts = np.array([coverage(counts, fit, np.random.default_rng(seed), release, cells=unknown)])
-        own = (
-            *sums,
-            of_counts,
-            *of_topics(fit, theta, phi),
-            np.array([totals.lower <= counts.sum() <= totals.upper]),
-        )
+        own = (*sums, of_counts, *of_topics(fit, theta, phi), np.array([totals.lower <= counts.sum() <= totals.upper]))
         for all_of, found in zip(held, own, strict=True):
             all_of.append(found)
         shares = " | ".join(f"{found.mean():.3f}" for found in own)

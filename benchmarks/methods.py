@@ -40,9 +40,7 @@ FITS = {
 }
 
 
-def fit(
-    name: str, data: object, n_topics: int, seed: int = 1, **changes: object
-) -> tuple[cv.TopicModel, float]:
+def fit(name: str, data: object, n_topics: int, seed: int = 1, **changes: object) -> tuple[cv.TopicModel, float]:
     """A fit by its name in ``FITS``, and its seconds."""
     started = time.perf_counter()
     with warnings.catch_warnings():
@@ -72,10 +70,7 @@ def reuters(draws: int = 5) -> None:
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
     reference, seconds = fit("gibbs", cv.ExactCounts(counts), 20)
     found = scores(reference.rate().to_numpy(), reference.components_)
-    print(
-        "| - | true counts (gibbs) | " + " | ".join(f"{x:.3f}" for x in found) + f" | | {seconds:.1f} |",
-        flush=True,
-    )
+    print("| - | true counts (gibbs) | " + " | ".join(f"{x:.3f}" for x in found) + f" | | {seconds:.1f} |", flush=True)
     for level in (1, 2, 3):
         rows: dict[str, list[tuple[float, ...]]] = {}
         for draw in range(draws):
@@ -97,10 +92,7 @@ def reuters(draws: int = 5) -> None:
             columns = list(zip(*values, strict=True))
             cells = [spread(list(column)) for column in columns[:4]]
             share = "" if np.isnan(columns[4][0]) else f"{np.mean(columns[4]):.2f}"
-            print(
-                f"| {level} | {name} | {' | '.join(cells)} | {share} | {np.median(columns[5]):.1f} |",
-                flush=True,
-            )
+            print(f"| {level} | {name} | {' | '.join(cells)} | {share} | {np.median(columns[5]):.1f} |", flush=True)
 
 
 def planted() -> None:
@@ -118,9 +110,7 @@ def planted() -> None:
             rows.setdefault(name, []).append(topic_error(topics, model.components_))
         naive = fit("gibbs", cv.NaiveCounts(counts + noise), 5)[0]
         rows.setdefault("naive (gibbs)", []).append(topic_error(topics, naive.components_))
-        phi = least_squares((counts + noise).astype(float), np.zeros(500), 5, np.random.default_rng(1), 200)[
-            1
-        ]
+        phi = least_squares((counts + noise).astype(float), np.zeros(500), 5, np.random.default_rng(1), 200)[1]
         rows.setdefault("least squares, signed", []).append(topic_error(topics, (phi / phi.sum(axis=0)).T))
     print("| method | topic error, six data sets | largest |\n| --- | --- | --- |")
     for name, errors in rows.items():
@@ -134,19 +124,9 @@ def big(threads: int = 2) -> None:
     print(f"{SIZE} x {SIZE}, K = {TOPICS}, {threads} threads\n| method | iterations | seconds | MAE of mu |")
     print("| --- | --- | --- | --- |")
     plan = Plan(data, model)
-    for algorithm, marks in (
-        (cavi, (0, 5, 10, 20, 50)),
-        (em, (0, 5, 10, 20, 50)),
-        (bessel_cavi, (0, 5, 20, 50)),
-    ):
+    for algorithm, marks in ((cavi, (0, 5, 10, 20, 50)), (em, (0, 5, 10, 20, 50)), (bessel_cavi, (0, 5, 20, 50))):
         with ThreadEngine(threads) as engine:
-            algorithm.step(
-                algorithm.init(plan, model, Streams.of_chain(0, 0), engine),
-                plan,
-                model,
-                None,
-                engine,
-            )
+            algorithm.step(algorithm.init(plan, model, Streams.of_chain(0, 0), engine), plan, model, None, engine)
             started = time.perf_counter()
             state = algorithm.init(plan, model, Streams.of_chain(1, 0), engine)
             for iteration in range(max(marks) + 1):
@@ -189,9 +169,7 @@ def coverage(*asked: str, runs: int = 40) -> None:
 
 def enron(folder: str, n_topics: int = 50) -> None:
     """Two passes of svi over the privatized texts against full-data cavi and em; true counts only to score."""
-    counts = sp.csr_array(sp.load_npz(Path(folder) / "enron_text" / "enron_ham_10000x10000.npz")).astype(
-        np.int64
-    )
+    counts = sp.csr_array(sp.load_npz(Path(folder) / "enron_text" / "enron_ham_10000x10000.npz")).astype(np.int64)
     started = time.perf_counter()
     release = cv.privatize(counts, cv.PrivacyLevel(2, 1))
     print(f"privatized in {time.perf_counter() - started:.1f} s: {release.reports.nnz:,} positive reports")
@@ -208,10 +186,7 @@ def enron(folder: str, n_topics: int = 50) -> None:
             total += float((counts.data[part] * np.log(np.maximum(mu, 1e-12))).sum())
         return total / float(counts.sum())
 
-    model, streams = (
-        matrix_model(data.shape, n_topics, 0.1, None, facts_of(data).mean_count),
-        Streams.of_chain(1, 0),
-    )
+    model, streams = (matrix_model(data.shape, n_topics, 0.1, None, facts_of(data).mean_count), Streams.of_chain(1, 0))
     plan = Plan(data, model)
     with ThreadEngine(2) as engine:
         started = time.perf_counter()

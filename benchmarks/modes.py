@@ -98,12 +98,7 @@ def blocks(seed, level, kind, directed, n=100, c=5):
     reports, alpha = noisy(counts, level, rng, not directed)
     mask = np.eye(n, dtype=bool) if directed else np.tril(np.ones((n, n), dtype=bool))
     return given(
-        cv.BlockModel(c, likelihood="poisson", directed=directed),
-        reports,
-        alpha,
-        (theta, rates),
-        mask,
-        groups,
+        cv.BlockModel(c, likelihood="poisson", directed=directed), reports, alpha, (theta, rates), mask, groups
     )
 
 
@@ -238,9 +233,7 @@ def rows(plant, arguments, seeds, start, n_moves) -> Iterator[list[float]]:
 
 def by_method(planted, method, start) -> tuple[float, float]:
     """What another method finds from a start, and its seconds."""
-    model = clone(planted.estimator).set_params(
-        method=method, start=start, draws=50, threads=1, seed=1, progress=False
-    )
+    model = clone(planted.estimator).set_params(method=method, start=start, draws=50, threads=1, seed=1, progress=False)
     begun = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -307,11 +300,7 @@ def main(arguments: list[str]) -> None:
             found = np.array(list(rows(plant, more, seeds, start, n_moves)))
             means = found.mean(axis=0)
             gaps = [f(column) for column in found[:, :2].T for f in (np.median, ninety)]
-            cells = (
-                [f"{gap:.0f}" for gap in gaps]
-                + [f"{x:.3f}" for x in means[2:5]]
-                + [f"{x:.2f}" for x in means[5:]]
-            )
+            cells = [f"{gap:.0f}" for gap in gaps] + [f"{x:.3f}" for x in means[2:5]] + [f"{x:.2f}" for x in means[5:]]
             print(f"| {name} | {' | '.join(cells)} |", flush=True)
 
 

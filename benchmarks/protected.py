@@ -120,9 +120,7 @@ def lines_of(families: dict, counts: np.ndarray, people: np.ndarray, draw: int) 
     reports = cv.simulate_reports(counts, m.Suppression(10), np.random.default_rng([draw, 1]))
     hidden, rng = np.isnan(reports), np.random.default_rng(draw)
     for name, totals in families.items():
-        data = cv.Reports(
-            reports, m.Suppression(10), totals=totals, row_offset=by_county, column_offset=by_age
-        )
+        data = cv.Reports(reports, m.Suppression(10), totals=totals, row_offset=by_county, column_offset=by_age)
         model = cv.PoissonFactorization(
             "dk,vk->dv", {"k": COMPONENTS}, likelihood="negative-binomial", seed=draw, **FIT
         )
@@ -139,9 +137,7 @@ def lines_of(families: dict, counts: np.ndarray, people: np.ndarray, draw: int) 
 
 def of_rounded(size: int) -> None:
     """One line for each base, simulated table, totals and kind of sum."""
-    print(
-        "| base | table | totals | sums | fit | reports | totals' own | coverage | excess, fit | excess, reports |"
-    )
+    print("| base | table | totals | sums | fit | reports | totals' own | coverage | excess, fit | excess, reports |")
     for (base, mean), seed in product({3: 0.3, 5: 0.5}.items(), (1, 2)):
         rng, rounding = np.random.default_rng(seed), m.RandomRounding(base)
         people, groups = rng.lognormal(0.0, 0.8, AREAS), rng.dirichlet(np.ones(8), 3)

@@ -45,9 +45,7 @@ def read(file: str, since: str, weeks: int, least: int) -> tuple[pd.DataFrame, n
     wide = rows.assign(series=series).pivot(index="series", columns="date", values="pageviews")
     missing = np.array(~days.isin(rows["date"]))
     before = wide.columns < CHANGE
-    often = (wide.loc[:, before].notna().sum(axis=1) >= least) & (
-        wide.loc[:, ~before].notna().sum(axis=1) >= least
-    )
+    often = (wide.loc[:, before].notna().sum(axis=1) >= least) & (wide.loc[:, ~before].notna().sum(axis=1) >= least)
     return wide[often].reindex(columns=days), missing
 
 
@@ -111,10 +109,7 @@ def interval(values: np.ndarray, decimals: int = 0) -> str:
 
 def by_country(views: pd.DataFrame, missing: np.ndarray, tables: dict[float, np.ndarray], weeks: int) -> None:
     """Mean views a day in some weeks before the change and since, in the countries of most values and in all."""
-    countries, away = (
-        countries_of(views),
-        (views.columns.to_numpy() - CHANGE).astype("timedelta64[D]").astype(int),
-    )
+    countries, away = (countries_of(views), (views.columns.to_numpy() - CHANGE).astype("timedelta64[D]").astype(int))
     halves = [(-7 * weeks <= away) & (away < 0) & ~missing, (away >= 0) & (away < 7 * weeks) & ~missing]
     values = views.notna().groupby(countries).sum().sum(axis=1).sort_values(ascending=False)
     print(f"\n{weeks} weeks before and since")
@@ -157,9 +152,7 @@ def found_again(views: pd.DataFrame, hidden: np.ndarray, tables: np.ndarray, ful
     """
     values, countries = views.to_numpy(), countries_of(views)
     below = hidden & ~(values >= 450)
-    print(
-        "\n| country | cells below 450 | values left out | their total | fitted without them | fitted with them |"
-    )
+    print("\n| country | cells below 450 | values left out | their total | fitted without them | fitted with them |")
     for name in [*np.unique(countries[below.any(axis=1)]), "all"]:
         chosen = below & ((countries == name) | (name == "all"))[:, None]
         without, beside = (drawn[:, chosen].sum(axis=1) for drawn in (tables, full))
@@ -180,19 +173,13 @@ def draw_figure(views: pd.DataFrame, missing: np.ndarray, tables: dict[float, np
         style.tidy(ax)
         published = np.nan_to_num(views.to_numpy()[chosen]).sum(axis=0)
         ax.plot(at, by_week(published, missing), color=style.VERMILION, label="published")
-        for (sigma, counts), colour, line in zip(
-            tables.items(), (style.BLUE, style.GREEN), ("-", "--"), strict=True
-        ):
+        for (sigma, counts), colour, line in zip(tables.items(), (style.BLUE, style.GREEN), ("-", "--"), strict=True):
             drawn = by_week(counts[:, chosen].sum(axis=1), missing)
-            ax.fill_between(
-                at, *np.quantile(drawn, [0.05, 0.95], axis=0), color=colour, alpha=0.25, linewidth=0
-            )
+            ax.fill_between(at, *np.quantile(drawn, [0.05, 0.95], axis=0), color=colour, alpha=0.25, linewidth=0)
             ax.plot(at, drawn.mean(axis=0), line, color=colour, label=f"fitted, sigma {sigma:g}")
         ax.axvline(CHANGE, color=style.GREY, linewidth=1)
         ax.set_ylim(bottom=0)
-        ax.set_title(
-            f"{name}, {chosen.sum()} series" if chosen.sum() > 1 else f"{name}, one series", fontsize=10
-        )
+        ax.set_title(f"{name}, {chosen.sum()} series" if chosen.sum() > 1 else f"{name}, one series", fontsize=10)
         ax.tick_params(labelsize=8)
         ax.xaxis.set_major_locator(MonthLocator())
         ax.xaxis.set_major_formatter(DateFormatter("%b %Y"))

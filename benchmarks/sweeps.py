@@ -161,9 +161,7 @@ def optional(counts: np.ndarray) -> dict[str, Contender]:
             return seconds(lambda: hpfrec.HPF(maxiter=n, **options).fit(frame))
 
         longer = 2 * THEIR_ITERATIONS  # its preparation costs an iteration, and cancels out
-        found["hpfrec, true counts"] = lambda: (
-            (fitted(longer) - fitted(THEIR_ITERATIONS)) / (longer - THEIR_ITERATIONS)
-        )
+        found["hpfrec, true counts"] = lambda: (fitted(longer) - fitted(THEIR_ITERATIONS)) / (longer - THEIR_ITERATIONS)
     return found
 
 
@@ -204,9 +202,7 @@ def ratios() -> None:
 def error() -> int:
     """Seconds of a sweep and the error of the rates; 1 where one of them is too large."""
     mu, counts, reports = big_data()
-    print(
-        f"mean rate {mu.mean():.3f}, true zeros {(counts == 0).mean():.0%}, negative {(reports < 0).mean():.1%}"
-    )
+    print(f"mean rate {mu.mean():.3f}, true zeros {(counts == 0).mean():.0%}, negative {(reports < 0).mean():.1%}")
     observations = PrivatizedCounts(reports, ALPHA)
     model = matrix_model(mu.shape, TOPICS, 0.1, 1.0, mean_count=1.0)
     engine, streams = ThreadEngine(1), Streams.of_chain(1, 0)
@@ -253,9 +249,7 @@ def threads() -> None:
     print("| | one thread, ms | two, ms | ratio of medians | ratio of the least |\n" + "| --- " * 5 + "|")
     for name in ("gibbs", "cavi"):
         (one, least_one), (two, least_two) = found[f"{name}, 1"], found[f"{name}, 2"]
-        print(
-            f"| {name} | {1e3 * one:.1f} | {1e3 * two:.1f} | {one / two:.2f} | {least_one / least_two:.2f} |"
-        )
+        print(f"| {name} | {1e3 * one:.1f} | {1e3 * two:.1f} | {one / two:.2f} | {least_one / least_two:.2f} |")
 
 
 def bursts() -> None:

@@ -60,9 +60,7 @@ def changes(trend: Trend, studies: int, truncate: bool, rng: np.random.Generator
     release = simulate_release(counts.reshape(shape[0], -1), trend.level, rng, truncate=truncate)
     reports = release.reports.astype(float)
     if truncate:
-        reports[reports == 0.0] = -1.0 / math.expm1(
-            float(trend.level.rate)
-        )  # the mean of a report that was cut
+        reports[reports == 0.0] = -1.0 / math.expm1(float(trend.level.rate))  # the mean of a report that was cut
     sums = reports.reshape(counts.shape).sum(axis=2)
     steps = np.arange(trend.waves) - (trend.waves - 1) / 2
     return (sums @ steps * (trend.waves - 1) / (steps @ steps)).reshape(studies, trend.people)
@@ -97,14 +95,7 @@ def modelled(trend: Trend, n_words: int, seed: int) -> tuple[float, bool, bool]:
     release = simulate_release(counts.reshape(trend.people, -1), trend.level, rng, truncate=False)
     data = cv.Reports(release.reports.reshape(counts.shape), trend.level.mechanism, simulated=True)
     fit = cv.DynamicModel(
-        4,
-        modes=["person", "wave", "word"],
-        time="wave",
-        chains=2,
-        tune=300,
-        draws=300,
-        seed=seed,
-        progress=False,
+        4, modes=["person", "wave", "word"], time="wave", chains=2, tune=300, draws=300, seed=seed, progress=False
     ).fit(data)
     tree, model, layout = fit._fitted()
     axes = {layout.dims[axis]: axis for axis in model.spec.output}
@@ -116,9 +107,7 @@ def modelled(trend: Trend, n_words: int, seed: int) -> tuple[float, bool, bool]:
 
 def main() -> None:
     """Print a row for each case, or what models make of a planned change."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--studies", type=int, default=10_000)
     parser.add_argument("--models", type=int, default=0)
     options = parser.parse_args()
@@ -126,13 +115,8 @@ def main() -> None:
         asked = Trend(ONE_TO_ONE, 100, 3, 2.0, 1.0)
         asked = asked._replace(change=planned_change(asked))
         shown, held, positive = np.mean([modelled(asked, 10, seed) for seed in range(options.models)], axis=0)
-        print(
-            f"{options.models} studies, 100 people, 3 waves, 10 words, {asked.change:+.0%} of one of them: ",
-            end="",
-        )
-        print(
-            f"shown {shown:.2f} of the change; held by {held:.0%} of the intervals; {positive:.0%} exclude zero"
-        )
+        print(f"{options.models} studies, 100 people, 3 waves, 10 words, {asked.change:+.0%} of one of them: ", end="")
+        print(f"shown {shown:.2f} of the change; held by {held:.0%} of the intervals; {positive:.0%} exclude zero")
         return
     print("| | N:epsilon | people, waves | per person | planned | simulated | cut at zero | no change |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |")
@@ -140,10 +124,7 @@ def main() -> None:
         rng, sign = np.random.default_rng(1), math.copysign(1.0, trend.change)
         signed, cut, none = (
             np.mean(
-                [
-                    seen(changes(*case, rng), sign, 0.9)
-                    for case in [(asked, 100, truncate)] * (options.studies // 100)
-                ]
+                [seen(changes(*case, rng), sign, 0.9) for case in [(asked, 100, truncate)] * (options.studies // 100)]
             )
             for asked, truncate in ((trend, False), (trend, True), (trend._replace(change=0.0), False))
         )

@@ -100,9 +100,7 @@ def keep_underscores(app: Any, what: str, name: str, obj: Any, options: Any, lin
     lines[:] = [re.sub(r"^(:(?:ivar|vartype) \w+)_:", r"\1\_:", line) for line in lines]
 
 
-def is_inherited_from_elsewhere(
-    app: Any, what: str, name: str, obj: Any, skip: bool, options: Any
-) -> bool | None:
+def is_inherited_from_elsewhere(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
     """Leave out what models inherit from scikit-learn."""
     return True if (getattr(obj, "__module__", None) or "").startswith("sklearn") else None
 

@@ -15,12 +15,9 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 @app.command()
 @plain_errors
 def reproduce(
-    name: Annotated[
-        str, typer.Argument(help="A case study, or all: see below for the names.", show_default=False)
-    ],
+    name: Annotated[str, typer.Argument(help="A case study, or all: see below for the names.", show_default=False)],
     data: Annotated[
-        Path | None,
-        typer.Option(help="Folder of Enron's counts or raw mails; the synthetic case studies need none."),
+        Path | None, typer.Option(help="Folder of Enron's counts or raw mails; the synthetic case studies need none.")
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Smaller data and shorter chains: minutes, not hours.")
@@ -30,15 +27,11 @@ def reproduce(
     ),
     repeats: Annotated[
         int | None,
-        typer.Option(
-            min=1, help="Noise draws or data sets at most; a later run with more goes on from there."
-        ),
+        typer.Option(min=1, help="Noise draws or data sets at most; a later run with more goes on from there."),
     ] = None,
     sweeps: Annotated[
         int | None,
-        typer.Option(
-            min=2, help="Sweeps per chain at most; fewer than the papers' are faster and less certain."
-        ),
+        typer.Option(min=2, help="Sweeps per chain at most; fewer than the papers' are faster and less certain."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="For the samplers and the simulated noise.")] = 1,
 ) -> None:
@@ -55,9 +48,7 @@ def reproduce(
     """
     check_folder(output)
     if data is not None and not data.is_dir():
-        raise NotADirectoryError(
-            f"--data must be a folder of counts, got {data}, which is no folder: check the path"
-        )
+        raise NotADirectoryError(f"--data must be a folder of counts, got {data}, which is no folder: check the path")
     present(NAMES if name == "all" else (name,), output, data, quick, seed, repeats, sweeps)
 
 

@@ -121,9 +121,7 @@ class Bench:
 
 def digest(counts: Any) -> str:
     """A name for an array's contents, so that results of other data are not taken for those of these."""
-    parts = (
-        [counts.indptr, counts.indices, counts.data] if hasattr(counts, "indptr") else [np.asarray(counts)]
-    )
+    parts = [counts.indptr, counts.indices, counts.data] if hasattr(counts, "indptr") else [np.asarray(counts)]
     found = hashlib.sha256(str(counts.shape).encode())
     for part in parts:
         found.update(np.ascontiguousarray(part).tobytes())

@@ -22,6 +22,4 @@ def run(bench: Bench, plan: Plan) -> Study:
     off = ~np.eye(len(counts), dtype=bool)
     design = Design(counts, lambda seed: BlockModel(plan.n, seed=seed), off, E0, F0, True)
     table = semisynthetic.fits(bench, plan, design)
-    return Study(
-        table, semisynthetic.verdicts(table), semisynthetic.draw(table, plan, "Networks like Enron's")
-    )
+    return Study(table, semisynthetic.verdicts(table), semisynthetic.draw(table, plan, "Networks like Enron's"))

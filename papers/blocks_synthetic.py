@@ -12,14 +12,7 @@ from papers import style
 from papers.bench import Bench, Study, Task
 from papers.claims import Comparison, Verdict, compared, verdict
 from papers.fits import Noisy, Sampling, result, with_noise
-from papers.style import (
-    EXACT_VI,
-    KNOWN_PRIOR,
-    LEAST_SQUARES,
-    NAIVE,
-    OURS,
-    TRUE_COUNTS,
-)
+from papers.style import EXACT_VI, KNOWN_PRIOR, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS
 
 ABOUT = "recovery of a sparse block structure under growing noise"
 NEEDS = ""
@@ -29,10 +22,7 @@ SHAPE, RATE = 0.1, 0.1  # used instead
 EPSILONS = (2.5, 1.0, 0.75)
 METHODS = (OURS, KNOWN_PRIOR, NAIVE, LEAST_SQUARES, EXACT_VI, TRUE_COUNTS)
 OFF = ~np.eye(ACTORS, dtype=bool)
-EMPTY, FLOOR = (
-    0.05,
-    1e-3,
-)  # a rate below EMPTY is a sparse part; estimates are raised to FLOOR for divergences
+EMPTY, FLOOR = (0.05, 1e-3)  # a rate below EMPTY is a sparse part; estimates are raised to FLOOR for divergences
 MIN_MEAN, MAX_MEAN, MIN_SHARE = 1.0, 100, 0.1
 FLAT = "one flat rate"
 
@@ -97,9 +87,7 @@ def run(bench: Bench, plan: Plan) -> Study:
                 labels.append((place, np.nan if method == TRUE_COUNTS else epsilon, method))
     found = bench.results(tasks)
     rows = [scored(*label, truths[label[0]], each["rate"]) for label, each in zip(labels, found, strict=True)]
-    rows += [
-        scored(i, np.nan, FLAT, rate, np.full(rate.shape, rate[OFF].mean())) for i, rate in enumerate(truths)
-    ]
+    rows += [scored(i, np.nan, FLAT, rate, np.full(rate.shape, rate[OFF].mean())) for i, rate in enumerate(truths)]
     table = pd.DataFrame(rows)
     shown = {label[1:]: each["rate"] for label, each in zip(labels, found, strict=True) if label[0] == 0}
     return Study(
@@ -145,9 +133,7 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
     return [compared(claim, table, ["epsilon"], comparison) for claim, comparison in claims]
 
 
-def draw(
-    truth: np.ndarray, noisy: dict[float, Noisy], shown: dict[Any, np.ndarray], table: pd.DataFrame
-) -> Any:
+def draw(truth: np.ndarray, noisy: dict[float, Noisy], shown: dict[Any, np.ndarray], table: pd.DataFrame) -> Any:
     """The first network: reports and rates at every epsilon. All networks: error against epsilon."""
     from matplotlib.colors import SymLogNorm
 

@@ -6,15 +6,7 @@ from papers import enron_network, real_counts
 from papers.bench import Bench, Study
 from papers.claims import Comparison, Verdict, compared
 from papers.enron_network import Plan
-from papers.style import (
-    BURSTY,
-    EXACT_VI,
-    LEAST_SQUARES,
-    NAIVE,
-    OURS,
-    TRUE_COUNTS,
-    ZERO,
-)
+from papers.style import BURSTY, EXACT_VI, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO
 
 ABOUT = "reconstruction of Enron's network from noisy counts"
 NEEDS = "Enron's network"
@@ -25,9 +17,7 @@ def run(bench: Bench, plan: Plan) -> Study:
     """Every method at every level, scored on all pairs."""
     counts = real_counts.network(bench)
     table = enron_network.fits(bench, plan, counts, None)
-    return Study(
-        table, verdicts(table), enron_network.draw(table, f"All pairs of Enron's {len(counts)} actors")
-    )
+    return Study(table, verdicts(table), enron_network.draw(table, f"All pairs of Enron's {len(counts)} actors"))
 
 
 def verdicts(table: pd.DataFrame) -> list[Verdict]:

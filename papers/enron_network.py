@@ -12,15 +12,7 @@ from countveil.planning.contenders import rate_scores
 from papers import style
 from papers.bench import Bench, Task, digest
 from papers.fits import Noisy, Sampling, fitted, result, with_noise
-from papers.style import (
-    BURSTY,
-    EXACT_VI,
-    LEAST_SQUARES,
-    NAIVE,
-    OURS,
-    TRUE_COUNTS,
-    ZERO,
-)
+from papers.style import BURSTY, EXACT_VI, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO
 
 LEVELS = (3.0, 2.0, 1.0)  # epsilon/N; the text of the paper names three levels without their values
 METHODS = (OURS, BURSTY, NAIVE, LEAST_SQUARES, EXACT_VI, TRUE_COUNTS)
@@ -112,10 +104,7 @@ def draw(table: pd.DataFrame, title: str) -> Any:
             finite = rows[np.isfinite(rows[metric])]
             style.lines(axes, finite, "level", metric, (*METHODS, ZERO) if metric == "mae" else METHODS)
             style.tidy(
-                axes,
-                "epsilon/N (more noise to the left)",
-                "",
-                f"C = {n} communities" if metric == "mae" else "",
+                axes, "epsilon/N (more noise to the left)", "", f"C = {n} communities" if metric == "mae" else ""
             )
     grid[0, 0].set_ylabel("mean absolute error, e-mails per pair\n(lower is better)", fontsize=9)
     grid[1, 0].set_ylabel("log score per e-mail\n(higher is better)", fontsize=9)

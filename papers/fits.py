@@ -66,9 +66,7 @@ class Noisy(NamedTuple):
     mask: np.ndarray | None = None
 
 
-def with_noise(
-    counts: np.ndarray, alpha: Any, rng: np.random.Generator, mask: np.ndarray | None = None
-) -> Noisy:
+def with_noise(counts: np.ndarray, alpha: Any, rng: np.random.Generator, mask: np.ndarray | None = None) -> Noisy:
     """Counts with simulated noise; alpha broadcasts against them and is below 1."""
     success = np.broadcast_to(1.0 - np.asarray(alpha, dtype=float), counts.shape)
     noise = rng.geometric(success) - rng.geometric(success)
@@ -103,9 +101,7 @@ def fitted(method: str, model: FactorizationEstimator, data: Noisy, sampling: Sa
     return model, time.perf_counter() - started
 
 
-def signed_least_squares(
-    data: Noisy, n: int, starts: int, rng: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
+def signed_least_squares(data: Noisy, n: int, starts: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """(rates, components (n, V) of the best start) by nonnegative least squares on the signed reports.
 
     Hidden cells are filled with fitted values again and again. Rates are means over the starts.

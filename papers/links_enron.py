@@ -8,15 +8,7 @@ from papers import enron_network, real_counts
 from papers.bench import Bench, Study
 from papers.claims import Comparison, Verdict, compared
 from papers.enron_network import Plan
-from papers.style import (
-    BURSTY,
-    EXACT_VI,
-    LEAST_SQUARES,
-    NAIVE,
-    OURS,
-    TRUE_COUNTS,
-    ZERO,
-)
+from papers.style import BURSTY, EXACT_VI, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO
 
 ABOUT = "prediction of links held out between Enron's busiest senders and receivers"
 NEEDS = "Enron's network"
@@ -35,9 +27,7 @@ def run(bench: Bench, plan: Plan) -> Study:
     """Every method at every level, blind to the links that it is scored on."""
     counts = real_counts.network(bench)
     table = enron_network.fits(bench, plan, counts, busiest(counts))
-    return Study(
-        table, verdicts(table), enron_network.draw(table, f"Links held out: top {TOP} senders x receivers")
-    )
+    return Study(table, verdicts(table), enron_network.draw(table, f"Links held out: top {TOP} senders x receivers"))
 
 
 def verdicts(table: pd.DataFrame) -> list[Verdict]:
@@ -64,8 +54,7 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
         wide, setting, Comparison("mae", OURS, "best rival", share=MAJORITY + 1e-9),
     )  # fmt: skip
     return [most] + [
-        compared(claim, table, ["C"] if pair.first == TRUE_COUNTS else setting, pair)
-        for claim, pair in claims
+        compared(claim, table, ["C"] if pair.first == TRUE_COUNTS else setting, pair) for claim, pair in claims
     ]
 
 

@@ -12,12 +12,7 @@ from papers import maildir
 from papers.bench import Bench
 
 NETWORK = ("enron_network/enron161.npz", "enron161.npz", "enron_network.mtx", "enron_network.csv")
-TEXT_LARGE = (
-    "enron_text/enron_ham_10000x10000.npz",
-    "docword.enron.txt.gz",
-    "docword.enron.txt",
-    "enron_text.mtx",
-)
+TEXT_LARGE = ("enron_text/enron_ham_10000x10000.npz", "docword.enron.txt.gz", "docword.enron.txt", "enron_text.mtx")
 TEXT_SMALL = ("enron_text/enron_ham_1000x1400.npz", *TEXT_LARGE)
 VOCABULARY = {"docword.enron.txt.gz": "vocab.enron.txt", "docword.enron.txt": "vocab.enron.txt"}
 

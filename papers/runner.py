@@ -79,9 +79,7 @@ def write_files(study: Study, name: str, output: Path) -> None:
 
 def verdict_table(found: dict[str, list[Verdict]]) -> Table:
     """Every claim with what became of it."""
-    table = Table(
-        title="What became of the papers' claims", title_justify="left", header_style="", box=box.SIMPLE_HEAD
-    )
+    table = Table(title="What became of the papers' claims", title_justify="left", header_style="", box=box.SIMPLE_HEAD)
     table.add_column("case study", no_wrap=True)
     table.add_column("verdict", no_wrap=True)
     table.add_column("claim, and what was measured")

@@ -60,9 +60,7 @@ def fits(bench: Bench, plan: Plan, design: Design) -> pd.DataFrame:
                         continue
                     own = {"method": method, "e0": e0, "alpha": alpha, "draw": draw}
                     tasks.append(Task(own | key, partial(fit, method, data, truth, design, plan, bench.seed)))
-                    labels.append(
-                        own | {"alpha": np.nan if clean else alpha, "mean_rate": truth[design.cells].mean()}
-                    )
+                    labels.append(own | {"alpha": np.nan if clean else alpha, "mean_rate": truth[design.cells].mean()})
     found = bench.results(tasks)
     return pd.DataFrame(
         [label | {"divergence": float(each["divergence"])} for label, each in zip(labels, found, strict=True)]
@@ -127,13 +125,9 @@ def draw(table: pd.DataFrame, plan: Plan, title: str) -> Any:
         rows = table[table["e0"] == e0]
         style.lines(axes, rows, "alpha", "divergence", plan.methods)
         mean = rows["mean_rate"].mean()
-        style.tidy(
-            axes, "alpha (more noise to the right)", "", f"e0 = {e0:g}, mean rate {float(f'{mean:.2g}'):g}"
-        )
+        style.tidy(axes, "alpha (more noise to the right)", "", f"e0 = {e0:g}, mean rate {float(f'{mean:.2g}'):g}")
         style.log_scale(axes)
-    figure.axes[0].set_ylabel(
-        "divergence from the true rates\n(mean over cells, nats; lower is better)", fontsize=9
-    )
+    figure.axes[0].set_ylabel("divergence from the true rates\n(mean over cells, nats; lower is better)", fontsize=9)
     spread = f"bars span {plan.data_sets} data sets" if plan.data_sets > 1 else "one data set each"
     figure.suptitle(f"{title}; {spread}", fontsize=11)
     style.legend(figure)

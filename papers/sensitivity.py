@@ -38,12 +38,7 @@ PRIORS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 METHODS = (OURS, NAIVE, TRUE_COUNTS)
 SHAPES = (0.1, 0.3, 1.0)  # of the variational paper's factors
-READINGS = {
-    "as printed": (0.01, 0.5),
-    "0.5 a scale": (0.01, 2.0),
-    "shape 0.1": (0.1, 0.5),
-    "shape 1": (1.0, 0.5),
-}
+READINGS = {"as printed": (0.01, 0.5), "0.5 a scale": (0.01, 2.0), "shape 0.1": (0.1, 0.5), "shape 1": (1.0, 0.5)}
 
 
 class Plan(NamedTuple):
@@ -67,17 +62,9 @@ class Question(NamedTuple):
     rows: Callable[[Bench, Plan], Iterator[tuple[str, str, float]]]
 
 
-QUICK = Plan(
-    Sampling(1, 150, 100), Sampling(1, 40, 30), (5, 20), (3.0, 1.0), 20, (1000, 1400), variational.QUICK
-)
+QUICK = Plan(Sampling(1, 150, 100), Sampling(1, 40, 30), (5, 20), (3.0, 1.0), 20, (1000, 1400), variational.QUICK)
 FULL = Plan(
-    Sampling(1, 1000, 500),
-    Sampling(1, 150, 50),
-    (5, 10, 20),
-    (3.0, 2.0, 1.0),
-    20,
-    (1000, 1400),
-    variational.QUICK,
+    Sampling(1, 1000, 500), Sampling(1, 150, 50), (5, 10, 20), (3.0, 2.0, 1.0), 20, (1000, 1400), variational.QUICK
 )
 
 
@@ -87,9 +74,7 @@ def run(bench: Bench, plan: Plan) -> Study:
         [(each.name, *row) for each in QUESTIONS for row in each.rows(bench, plan)],
         columns=["question", "variant", "setting", "ratio"],
     )
-    return Study(
-        table, [answered(each, table[table["question"] == each.name]) for each in QUESTIONS], draw(table)
-    )
+    return Study(table, [answered(each, table[table["question"] == each.name]) for each in QUESTIONS], draw(table))
 
 
 def network_rows(bench: Bench, plan: Plan, held_out: bool) -> Iterator[tuple[str, str, float]]:
@@ -135,21 +120,15 @@ def semisynthetic_rows(bench: Bench, plan: Plan) -> Iterator[tuple[str, str, flo
         "five times the sweeps": (blocks(n, {}), longer),
     }
     real = Noisy(counts, counts, 0.0, ~off)
-    base = Task(
-        {"method": "true rates", **key}, partial(semisynthetic.base_rate, design, real, own, bench.seed)
-    )
-    truth = semisynthetic.rescaled(
-        bench.results([base])[0]["rate"].astype(float), e0, design, bench.rng(2, 0)
-    )
+    base = Task({"method": "true rates", **key}, partial(semisynthetic.base_rate, design, real, own, bench.seed))
+    truth = semisynthetic.rescaled(bench.results([base])[0]["rate"].astype(float), e0, design, bench.rng(2, 0))
     drawn = bench.rng(2, 0, 1).poisson(truth) * off
     tasks, labels = [], [(variant, alpha) for variant in variants for alpha in alphas]
     for variant, alpha in labels:
         data = with_noise(drawn, alpha, bench.rng(2, 0, int(100 * alpha)), ~off)
         model, chains = variants[variant]
         for method in (OURS, NAIVE):
-            fit = partial(
-                semisynthetic.fit, method, data, truth, design._replace(model=model), chains, bench.seed
-            )
+            fit = partial(semisynthetic.fit, method, data, truth, design._replace(model=model), chains, bench.seed)
             tasks.append(Task({"method": method, "prior": variant, "alpha": alpha, **key}, fit))
     found = np.array([float(each["divergence"]) for each in bench.results(tasks)]).reshape(-1, 2)
     for (variant, alpha), (ours, naive) in zip(labels, found, strict=True):
@@ -198,9 +177,7 @@ def emptiness_rows(bench: Bench, plan: Plan) -> Iterator[tuple[str, str, float]]
     """One over the expected e-mails of the median network of a prior."""
     for name, (shape, rate) in READINGS.items():
         rng = bench.rng(99)
-        totals = [
-            blocks_synthetic.prior_rates(rng, shape, rate)[blocks_synthetic.OFF].sum() for _ in range(500)
-        ]
+        totals = [blocks_synthetic.prior_rates(rng, shape, rate)[blocks_synthetic.OFF].sum() for _ in range(500)]
         yield name, "median of 500 networks", 1.0 / max(float(np.median(totals)), 1e-12)
 
 
@@ -242,15 +219,9 @@ def draw(table: pd.DataFrame) -> Any:
             ratios = rows.loc[rows["variant"] == variant, "ratio"]
             spread = 0.25 * np.linspace(-1.0, 1.0, len(ratios)) if len(ratios) > 1 else np.zeros(1)
             axes.scatter(
-                place + spread,
-                ratios,
-                s=22,
-                color=style.STYLES[OURS][0],
-                label="a setting (fits of one draw)",
+                place + spread, ratios, s=22, color=style.STYLES[OURS][0], label="a setting (fits of one draw)"
             )
-        axes.axhline(
-            1.0, color="#D55E00", linestyle="--", linewidth=1.2, label="below this line the claim holds"
-        )
+        axes.axhline(1.0, color="#D55E00", linestyle="--", linewidth=1.2, label="below this line the claim holds")
         style.tidy(axes, "", "", str(question))
         ends = rows["ratio"].agg(["min", "max"])
         if ends["max"] > 1e3 * ends["min"]:
@@ -258,13 +229,10 @@ def draw(table: pd.DataFrame) -> Any:
         elif ends["max"] > 3.0 * ends["min"]:
             style.log_scale(axes)
         axes.set_xticks(
-            range(len(variants)),
-            [name.replace(" communities", " comm.").replace(" ", "\n") for name in variants],
+            range(len(variants)), [name.replace(" communities", " comm.").replace(" ", "\n") for name in variants]
         )
     for axes in panels[len(table["question"].unique()) :]:
         axes.set_visible(False)
-    figure.supylabel(
-        "ours over the best rival, or what is claimed over what was measured (ratio)", fontsize=9
-    )
+    figure.supylabel("ours over the best rival, or what is claimed over what was measured (ratio)", fontsize=9)
     style.legend(figure)
     return figure

@@ -87,9 +87,7 @@ def lines(axes: Any, fits: pd.DataFrame, x: str, y: str, methods: Sequence[str])
 def legend(drawn: Any) -> None:
     """One legend below for all panels."""
     handles = {
-        label: handle
-        for axes in drawn.axes
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        label: handle for axes in drawn.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
     if handles:
         drawn.legend(

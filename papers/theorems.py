@@ -59,27 +59,19 @@ def run(bench: Bench, plan: Plan) -> Study:
         ("2 sqrt(2 l1 l2) in the Skellam-Bessel theorem", bessel_and_skellam(np.sqrt(8.0), plan.grid // 4)),
     ]
     rows = [each._asdict() | {"holds": each.holds} for each in checks]
-    rows += [
-        each._asdict() | {"statement": f"as printed: {name}", "holds": each.holds} for name, each in misprints
-    ]
+    rows += [each._asdict() | {"statement": f"as printed: {name}", "holds": each.holds} for name, each in misprints]
     return Study(pd.DataFrame(rows), verdicts(checks, misprints), draw(losses, mean, mode))
 
 
 def verdicts(checks: list[Check], misprints: list[tuple[str, Check]]) -> list[Verdict]:
     """One for each statement; a formula that is misprinted is judged as printed."""
     found = [
-        verdict(
-            each.statement,
-            each.holds,
-            f"{each.cases:,} cases; worst {each.worst:.2g}, allowed {each.allowed:.2g}",
-        )
+        verdict(each.statement, each.holds, f"{each.cases:,} cases; worst {each.worst:.2g}, allowed {each.allowed:.2g}")
         for each in checks
     ]
     found += [
         verdict(
-            f"As printed: {name}",
-            each.holds,
-            f"off by {each.worst:.2g}: {'as is' if each.holds else 'a misprint'}",
+            f"As printed: {name}", each.holds, f"off by {each.worst:.2g}: {'as is' if each.holds else 'a misprint'}"
         )
         for name, each in misprints
     ]
@@ -106,19 +98,14 @@ def privacy_losses(rng: np.random.Generator, n: int) -> pd.DataFrame:
 def privacy_bound(losses: pd.DataFrame) -> Check:
     """Whether no loss exceeds N ln(1/alpha)."""
     over = (losses["loss"] / losses["epsilon"] - 1.0).max()
-    return Check(
-        "The geometric mechanism is (N, N ln(1/alpha))-private, for every N", len(losses), over, ROUNDING
-    )
+    return Check("The geometric mechanism is (N, N ln(1/alpha))-private, for every N", len(losses), over, ROUNDING)
 
 
 def privacy_is_tight(losses: pd.DataFrame) -> Check:
     """Whether every loss reaches it, at the output that equals an observation."""
     under = (1.0 - losses["loss"] / losses["epsilon"]).max()
     return Check(
-        "... and its epsilon is the smallest possible (not claimed in the papers)",
-        len(losses),
-        under,
-        ROUNDING,
+        "... and its epsilon is the smallest possible (not claimed in the papers)", len(losses), under, ROUNDING
     )
 
 
@@ -174,9 +161,7 @@ def exponential_family(n: int) -> Check:
             form = -gammaln(m + 1.0) - gammaln(m + order + 1.0) + (2 * m + order) * np.log(a / 2.0) - log_norm
             worst = max(worst, float(np.abs(np.exp(form) - Bessel(order, a).pmf(m)).max()))
             cases += m.size
-    statement = (
-        "For a fixed order the Bessel law is an exponential family with statistic 2m + nu and log(a/2)"
-    )
+    statement = "For a fixed order the Bessel law is an exponential family with statistic 2m + nu and log(a/2)"
     return Check(statement, cases, worst, ROUNDING)
 
 
@@ -187,15 +172,11 @@ def optimal_is_bessel(rng: np.random.Generator, n: int) -> Check:
         report = int(rng.integers(-20, 21))
         plus, minus = rng.gamma(rng.uniform(0.5, 5.0), 2.0, (2, 50))  # 50 equally likely values each
         up, down = m + max(report, 0), m + max(-report, 0)
-        log_q = (
-            sum(poisson.logpmf(up, a) for a in plus) / 50 + sum(poisson.logpmf(down, b) for b in minus) / 50
-        )
+        log_q = sum(poisson.logpmf(up, a) for a in plus) / 50 + sum(poisson.logpmf(down, b) for b in minus) / 50
         q = np.exp(log_q - log_q.max())
         argument = 2.0 * np.exp(0.5 * (np.log(plus).mean() + np.log(minus).mean()))
         worst = max(worst, float(np.abs(q / q.sum() - Bessel(abs(report), argument).pmf(m)).max()))
-    return Check(
-        "The optimal factor of m in mean-field inference is a Bessel law", n * m.size, worst, ROUNDING
-    )
+    return Check("The optimal factor of m in mean-field inference is a Bessel law", n * m.size, worst, ROUNDING)
 
 
 def bessel_moments(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -222,18 +203,14 @@ def tight_bounds(mean: np.ndarray, mode: np.ndarray) -> Check:
 def neighbours(mean: np.ndarray, mode: np.ndarray) -> Check:
     """Whether the mode is the mean rounded down or up; the share of cases in which it is neither."""
     neither = (mode != np.floor(mean)) & (mode != np.ceil(mean))
-    return Check(
-        "... the mode is one of the two whole numbers next to the mean", mean.size, float(neither.mean()), 0.0
-    )
+    return Check("... the mode is one of the two whole numbers next to the mean", mean.size, float(neither.mean()), 0.0)
 
 
 def ratio_bounds(orders: np.ndarray, arguments: np.ndarray, mean: np.ndarray) -> Check:
     """Devroye's bounds on the mean, from which the proof starts; relative deviation."""
     upper = (np.sqrt(arguments**2 + orders**2) - orders) / 2.0
     lower = (np.sqrt(arguments**2 + (orders + 1.0) ** 2) - (orders + 1.0)) / 2.0
-    lower, upper = (
-        arguments**2 / 4.0 / (bound + shift) for bound, shift in ((lower, orders + 1.0), (upper, orders))
-    )
+    lower, upper = (arguments**2 / 4.0 / (bound + shift) for bound, shift in ((lower, orders + 1.0), (upper, orders)))
     beyond = max(float((mean / upper - 1.0).max()), float((1.0 - mean / lower).max()))
     return Check("... the bounds on the mean that its proof starts from", mean.size, beyond, ROUNDING)
 
@@ -250,27 +227,13 @@ def draw(losses: pd.DataFrame, mean: np.ndarray, mode: np.ndarray) -> Any:
         first.plot(distances, distances * np.log(1.0 / alpha), color=colour, linewidth=1)
         k = np.arange(-12, 13)
         second.semilogy(k, TwoSidedGeometric(alpha).pmf(k), color=colour, linewidth=1)
-        second.semilogy(
-            k, skellam_mixture(formulas.mean_over_positive(alpha), k), marker, color=colour, markersize=5
-        )
+        second.semilogy(k, skellam_mixture(formulas.mean_over_positive(alpha), k), marker, color=colour, markersize=5)
     style.tidy(
-        first,
-        "L1 distance N of two observations",
-        "largest log ratio found",
-        "privacy loss; lines: N ln(1/alpha)",
+        first, "L1 distance N of two observations", "largest log ratio found", "privacy loss; lines: N ln(1/alpha)"
     )
-    style.tidy(
-        second, "noise", "probability", "exponentially randomised Skellam;\nlines: two-sided geometric"
-    )
+    style.tidy(second, "noise", "probability", "exponentially randomised Skellam;\nlines: two-sided geometric")
     shown = mean.ravel() < 60.0
-    third.plot(
-        mean.ravel()[shown],
-        (mean - mode).ravel()[shown],
-        ".",
-        color="#0072B2",
-        markersize=1.5,
-        rasterized=True,
-    )
+    third.plot(mean.ravel()[shown], (mean - mode).ravel()[shown], ".", color="#0072B2", markersize=1.5, rasterized=True)
     for bound in (-0.5, 1.0):
         third.axhline(bound, color="black", linestyle="--", linewidth=1)
     style.tidy(third, "mean of a Bessel law", "mean minus mode", "Bessel laws; dashed: the proof's bounds")

@@ -54,9 +54,7 @@ def run(bench: Bench, plan: Plan) -> Study:
         for (p, method), each in zip(labels, found, strict=True)
     ]  # fmt: skip
     table = pd.DataFrame(rows)
-    drawn = {
-        label: (each["trace"], float(each["divergence"])) for label, each in zip(labels, found, strict=True)
-    }
+    drawn = {label: (each["trace"], float(each["divergence"])) for label, each in zip(labels, found, strict=True)}
     return Study(table, verdicts(table), draw(drawn, flat))
 
 
@@ -138,8 +136,6 @@ def draw(found: dict[tuple[float, str], tuple[np.ndarray, float]], flat: float) 
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xticks([1, 10, 100, 1000])
-    panels[0].set_ylabel(
-        "divergence of the rates from the truth\n(mean over cells, nats; lower is better)", fontsize=9
-    )
+    panels[0].set_ylabel("divergence of the rates from the truth\n(mean over cells, nats; lower is better)", fontsize=9)
     style.legend(figure)
     return figure

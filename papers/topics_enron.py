@@ -26,15 +26,7 @@ from papers import real_counts, style
 from papers.bench import Bench, Study, Task, digest
 from papers.claims import Comparison, Verdict, compared, untested
 from papers.fits import OPTIONS, SAMPLED, Sampling
-from papers.style import (
-    BURSTY,
-    EXACT_VI,
-    LEAST_SQUARES,
-    NAIVE,
-    OURS,
-    TRUE_COUNTS,
-    ZERO,
-)
+from papers.style import BURSTY, EXACT_VI, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO
 
 ABOUT = "topics of Enron's e-mails from noisy counts"
 NEEDS = "Enron's texts"
@@ -80,9 +72,7 @@ def run(bench: Bench, plan: Plan) -> Study:
         for level in LEVELS:
             for method in plan.methods:
                 clean = method == TRUE_COUNTS
-                if (clean and level != LEVELS[0]) or (
-                    method == LEAST_SQUARES and np.prod(counts.shape) > 10**7
-                ):
+                if (clean and level != LEVELS[0]) or (method == LEAST_SQUARES and np.prod(counts.shape) > 10**7):
                     continue
                 key = {"method": method, "level": level, "draw": draw_, "K": plan.n_topics, "shape": counts.shape,
                        "data": digest(counts), **plan.sampling_of(method)._asdict()}  # fmt: skip
@@ -130,9 +120,7 @@ def fit(
     if method == LEAST_SQUARES:
         reports = noisy(counts, level, draw_, bench, signed=True).astype(float)
         started = time.perf_counter()
-        theta, phi = least_squares(
-            reports, np.zeros(len(reports)), plan.n_topics, np.random.default_rng(seed), 100
-        )
+        theta, phi = least_squares(reports, np.zeros(len(reports)), plan.n_topics, np.random.default_rng(seed), 100)
         seconds = time.perf_counter() - started
         return scores(counts, [(theta, phi.T)], distributions(phi.T), FLOORS) | {"seconds": seconds}
     if method == TRUE_COUNTS:
@@ -178,16 +166,11 @@ def peak_gigabytes() -> float:
         import resource
     except ModuleNotFoundError:
         return np.nan
-    return (
-        resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e9
-    )
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e9
 
 
 def scores(
-    counts: sp.csr_array,
-    draws: list[tuple[np.ndarray, np.ndarray]],
-    topics: np.ndarray,
-    floors: tuple[float, ...],
+    counts: sp.csr_array, draws: list[tuple[np.ndarray, np.ndarray]], topics: np.ndarray, floors: tuple[float, ...]
 ) -> dict[str, float]:
     """MAE and log score of the mean rates over draws (theta, phi), rows a few at a time; NPMI and UMass of top words.
 
@@ -206,9 +189,7 @@ def scores(
             raised = np.maximum(rate, floor)
             errors[place] += np.abs(raised - true).sum()
             with np.errstate(divide="ignore"):
-                logs[place] += (
-                    true[seen] * np.log(raised[seen]) - gammaln(true[seen] + 1.0)
-                ).sum() - raised.sum()
+                logs[place] += (true[seen] * np.log(raised[seen]) - gammaln(true[seen] + 1.0)).sum() - raised.sum()
     top = np.argsort(-topics, axis=1, kind="stable")[:, :TOP]
     occurs = np.asarray((counts > 0).sum(axis=0)).ravel() > 0
     return {
@@ -240,10 +221,7 @@ def verdicts(table: pd.DataFrame) -> list[Verdict]:
             compared(claim, table, ["level"], Comparison(metric, OURS, other, higher=metric != "mae"))
             for claim, metric, other in claims
         ),
-        *(
-            compared(claim, table, ["level"], Comparison(metric, BURSTY, OURS, higher=True))
-            for claim, metric in bursty
-        ),
+        *(compared(claim, table, ["level"], Comparison(metric, BURSTY, OURS, higher=True)) for claim, metric in bursty),
     ]
 
 
@@ -271,8 +249,6 @@ def draw(table: pd.DataFrame, shape: tuple[int, ...], plan: Plan) -> Any:
         style.lines(axes, rows, "level", metric, (*METHODS, ZERO) if metric == "mae" else METHODS)
         style.tidy(axes, "epsilon/N (more noise to the left)", label)
     draws = f"bars span {plan.noise_draws} noise draws" if plan.noise_draws > 1 else "one noise draw"
-    figure.suptitle(
-        f"{shape[0]:,} e-mails x {shape[1]:,} words, {plan.n_topics} topics; {draws}", fontsize=11
-    )
+    figure.suptitle(f"{shape[0]:,} e-mails x {shape[1]:,} words, {plan.n_topics} topics; {draws}", fontsize=11)
     style.legend(figure)
     return figure

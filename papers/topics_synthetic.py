@@ -110,9 +110,7 @@ def draw(table: pd.DataFrame, shown: dict[tuple[str, str], np.ndarray], plan: Pl
     truth, image = true_topics(), None
     methods = (TRUE_COUNTS, OURS, NAIVE, LEAST_SQUARES)
     for row, noise in enumerate(LEVELS):
-        panels = {"truth": truth} | {
-            m: shown[(noise, m)][match_topics(truth, shown[(noise, m)])] for m in methods
-        }
+        panels = {"truth": truth} | {m: shown[(noise, m)][match_topics(truth, shown[(noise, m)])] for m in methods}
         for column, (name, topics) in enumerate(panels.items()):
             axes = figure.add_subplot(grid[row, column])
             image = style.heatmap(axes, topics.T, name if row == 0 else "", norm=None)
@@ -132,10 +130,7 @@ def draw(table: pd.DataFrame, shown: dict[tuple[str, str], np.ndarray], plan: Pl
                 axes.plot(np.full(len(values), spot + 0.13 * (place - 2)), values, marker, color=colour,
                           markersize=5, label=method if spot == 0 else None)  # fmt: skip
         style.tidy(
-            axes,
-            "",
-            "topic error (lower is better)",
-            f"{plan.data_sets} data sets, {tokens} words per document",
+            axes, "", "topic error (lower is better)", f"{plan.data_sets} data sets, {tokens} words per document"
         )
         axes.set_xticks(range(len(LEVELS)), [f"{name} noise" for name in LEVELS])
         axes.set_ylim(bottom=0.0)

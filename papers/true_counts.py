@@ -42,9 +42,7 @@ def run(bench: Bench, plan: Plan) -> Study:
     data = with_noise(true.counts, ALPHA, bench.rng(2))
     key = {"alpha": ALPHA, **plan._asdict()}
     found = bench.results([Task(key, lambda: {"counts": draw_counts(data, plan, bench)})])[0]["counts"]
-    rivals = [
-        Task({"method": each, **key}, partial(estimate, each, data, plan, bench.seed)) for each in RIVALS
-    ]
+    rivals = [Task({"method": each, **key}, partial(estimate, each, data, plan, bench.seed)) for each in RIVALS]
     estimates = [each["estimate"] for each in bench.results(rivals)]
     table = entries(true, data, found).assign(**dict(zip(RIVALS, map(np.ravel, estimates), strict=True)))
     chosen = bench.rng(4).choice(true.counts.size, SHOWN, replace=False)
@@ -55,13 +53,8 @@ def draw_counts(data: Noisy, plan: Plan, bench: Bench) -> np.ndarray:
     """(draws, D, V) posterior draws of the true counts."""
     fit, _ = fitted(style.OURS, factorization(plan, bench.seed), data, plan.sampling)
     draws, rng = fit.posterior["posterior"], bench.rng(3)
-    theta, phi = (
-        draws[name].to_numpy().reshape(-1, *draws[name].shape[2:]).astype(float) for name in ("theta", "phi")
-    )
-    drawn = [
-        sample_true_counts(data.reports, t @ p.T + 1e-300, ALPHA, rng)
-        for t, p in zip(theta, phi, strict=True)
-    ]
+    theta, phi = (draws[name].to_numpy().reshape(-1, *draws[name].shape[2:]).astype(float) for name in ("theta", "phi"))
+    drawn = [sample_true_counts(data.reports, t @ p.T + 1e-300, ALPHA, rng) for t, p in zip(theta, phi, strict=True)]
     return np.array(drawn, dtype=np.int32)
 
 
@@ -136,19 +129,11 @@ def draw(table: pd.DataFrame, found: np.ndarray, chosen: np.ndarray) -> Any:
     flat = found.reshape(len(found), -1)
     for axes, entry in zip(figure.subplots(5, 5).ravel(), chosen, strict=True):
         values, times = np.unique(flat[:, entry], return_counts=True)
-        axes.bar(
-            values, times / len(flat), color="#0072B2", width=0.9, label="posterior draws of the true count"
-        )
+        axes.bar(values, times / len(flat), color="#0072B2", width=0.9, label="posterior draws of the true count")
         row = table.iloc[entry]
         axes.axvline(row["true_count"], color="#D55E00", linewidth=2, label="true count, never seen")
         axes.plot(
-            [row["report"]],
-            [0.0],
-            "v",
-            color="black",
-            markersize=6,
-            clip_on=False,
-            label="report, all that is seen",
+            [row["report"]], [0.0], "v", color="black", markersize=6, clip_on=False, label="report, all that is seen"
         )
         ends = [*values, row["true_count"], row["report"]]
         axes.set_xlim(min(ends) - 1.5, max(ends) + 1.5)

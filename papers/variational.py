@@ -20,15 +20,7 @@ from papers import style
 from papers.bench import Bench, Study, Task
 from papers.claims import Verdict, verdict
 from papers.fits import Noisy, Sampling, result, with_noise
-from papers.style import (
-    EXACT_VI,
-    LEAST_SQUARES,
-    NAIVE,
-    OURS,
-    PUBLISHED_MCMC,
-    PUBLISHED_VI,
-    TRUE_COUNTS,
-)
+from papers.style import EXACT_VI, LEAST_SQUARES, NAIVE, OURS, PUBLISHED_MCMC, PUBLISHED_VI, TRUE_COUNTS
 
 ABOUT = "speed and error of variational inference against MCMC"
 NEEDS = ""
@@ -107,8 +99,7 @@ def run(bench: Bench, extent: Extent) -> Study:
         for name, each in zip(REFERENCES, ends, strict=True)
     ]  # fmt: skip
     small = [
-        small_row(i, each, fit["rate"])
-        for i, (each, fit) in enumerate(zip(smalls, found[len(traces) :], strict=True))
+        small_row(i, each, fit["rate"]) for i, (each, fit) in enumerate(zip(smalls, found[len(traces) :], strict=True))
     ]
     table = pd.DataFrame(rows + small)
     return Study(table, verdicts(table), draw(table, smalls[0], found[len(traces)]["rate"]))
@@ -134,10 +125,7 @@ def trace(name: str, data: Data, topics: int, n: int, shape: float = SHAPE) -> d
 
     A sampler's rates at iteration i are means over the draws after i/2; a variational method's, of Q's means.
     """
-    observations, model = (
-        PrivatizedCounts(data.noisy.reports, data.noisy.alpha),
-        matrix_model(data, topics, shape),
-    )
+    observations, model = (PrivatizedCounts(data.noisy.reports, data.noisy.alpha), matrix_model(data, topics, shape))
     algorithm, marks = ALGORITHMS[name], sorted({*(2**j for j in range(20) if 2**j < n), n})
     streams, found = Streams.of_chain(1, 0), []
     with ThreadEngine(1) as engine:
@@ -145,11 +133,7 @@ def trace(name: str, data: Data, topics: int, n: int, shape: float = SHAPE) -> d
         warm = algorithm.init(plan, model, streams, engine)
         algorithm.step(warm, plan, model, streams, engine)
         spent, started = 0.0, time.process_time()
-        state, total, draws = (
-            algorithm.init(plan, model, streams, engine),
-            np.zeros(data.rate.shape),
-            0,
-        )
+        state, total, draws = (algorithm.init(plan, model, streams, engine), np.zeros(data.rate.shape), 0)
         for i in range(1, n + 1):
             state = algorithm.step(state, plan, model, streams, engine)[0]
             sampled = name in SAMPLERS
@@ -162,17 +146,13 @@ def trace(name: str, data: Data, topics: int, n: int, shape: float = SHAPE) -> d
                 found.append((i, spent, float(np.abs(rate - data.rate).mean())))
                 total, draws, started = np.zeros(data.rate.shape), 0, time.process_time()
     columns = zip(*found, strict=True)
-    return dict(zip(("iteration", "seconds", "error"), columns, strict=True)) | {
-        "rate": rate.astype(np.float32)
-    }
+    return dict(zip(("iteration", "seconds", "error"), columns, strict=True)) | {"rate": rate.astype(np.float32)}
 
 
 def reference(name: str, data: Data, extent: Extent, seed: int) -> dict[str, Any]:
     """Error of the rates of a method that the paper does not have, the samplers with as many sweeps as ours."""
     sampling = Sampling(1, extent.sweeps // 2, extent.sweeps // 2)
-    model = PoissonFactorization(
-        "dk,vk->dv", {"k": extent.topics}, prior_shape=SHAPE, prior_rate=1.0, seed=seed
-    )
+    model = PoissonFactorization("dk,vk->dv", {"k": extent.topics}, prior_shape=SHAPE, prior_rate=1.0, seed=seed)
     found = result(name, model, extent.topics, data.noisy, sampling)
     return {"error": np.abs(found["rate"] - data.rate).mean(), "seconds": found["seconds"]}
 
@@ -253,9 +233,7 @@ def draw(table: pd.DataFrame, data: Data, rate: np.ndarray) -> Any:
         images.append(style.heatmap(axes, matrix[order], title, norm))
         axes.set_xlabel("word (20)", fontsize=8)
         axes.set_ylabel("document (20)", fontsize=8)
-    bar = figure.colorbar(
-        images[0], ax=figure.axes, location="bottom", shrink=0.5, aspect=40, ticks=[0, 1, 3, 10, 30]
-    )
+    bar = figure.colorbar(images[0], ax=figure.axes, location="bottom", shrink=0.5, aspect=40, ticks=[0, 1, 3, 10, 30])
     bar.ax.set_xticklabels(["0", "1", "3", "10", "30"])
     bar.set_label("rate, report or count (log scale above 0.5)", fontsize=9)
     axes = figure.add_subplot(grid[:, 3])
@@ -263,15 +241,7 @@ def draw(table: pd.DataFrame, data: Data, rate: np.ndarray) -> Any:
     for name in ALGORITHMS:
         rows = large[large["method"] == name]
         colour, marker, line = style.STYLES[name]
-        axes.plot(
-            rows["seconds"],
-            rows["error"],
-            color=colour,
-            marker=marker,
-            linestyle=line,
-            markersize=5,
-            label=name,
-        )
+        axes.plot(rows["seconds"], rows["error"], color=colour, marker=marker, linestyle=line, markersize=5, label=name)
     for name in REFERENCES:
         colour, line = style.STYLES[name][0], {NAIVE: "-.", LEAST_SQUARES: ":"}.get(name, "--")
         error = large.loc[large["method"] == name, "error"].iloc[0]

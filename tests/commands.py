@@ -32,6 +32,4 @@ def fails(*arguments, status=1, app=app):
 
 def privatized(*more, status=0):
     """r.npz from counts.csv."""
-    return run(
-        "privatize", "counts.csv", "-o", "r.npz", "--epsilon", "1", "--precision", "2", *more, status=status
-    )
+    return run("privatize", "counts.csv", "-o", "r.npz", "--epsilon", "1", "--precision", "2", *more, status=status)

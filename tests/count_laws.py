@@ -37,8 +37,7 @@ def laws_by_draws(reports, rates, noise, level, likelihood, parameters=()):
     """The law of each cell (Y,) as ``predict`` has it, with the same arguments; one p, if any, for all cells."""
     rates = np.asarray(rates, dtype=float)
     draws = [
-        ((rate[:, None], np.ones((1, 1))), own)
-        for rate, own in zip(rates, parameters or repeat(()), strict=False)
+        ((rate[:, None], np.ones((1, 1))), own) for rate, own in zip(rates, parameters or repeat(()), strict=False)
     ]
     rows = np.arange(len(reports))
     cells = Cells(rows, np.zeros_like(rows), np.maximum(reports, 0), np.asarray(level, dtype=float))

@@ -13,9 +13,7 @@ SHORT = {"draws": 60, "tune": 60, "chains": 2, "seed": 1, "likelihood": "poisson
 LABELS = [f"doc {d}" for d in range(D)]
 STEP = np.delete(np.arange(YEARS), 5)[np.random.default_rng(3).integers(0, YEARS - 1, D)]  # none of one year
 TIME = pd.Series(1990 + STEP, index=LABELS)
-SHARES = np.stack(
-    [np.linspace(0.1, 0.7, YEARS), np.linspace(0.6, 0.0, YEARS) + 0.02, np.full(YEARS, 0.28)], axis=1
-)
+SHARES = np.stack([np.linspace(0.1, 0.7, YEARS), np.linspace(0.6, 0.0, YEARS) + 0.02, np.full(YEARS, 0.28)], axis=1)
 
 
 @cache

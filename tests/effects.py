@@ -9,18 +9,10 @@ import pandas as pd
 import countveil as cv
 
 D, V = 60, 24
-SHORT = {
-    "draws": 40,
-    "tune": 40,
-    "chains": 2,
-    "seed": 1,
-    "method": cv.Gibbs(moves=0),
-    "likelihood": "poisson",
-}
+SHORT = {"draws": 40, "tune": 40, "chains": 2, "seed": 1, "method": cv.Gibbs(moves=0), "likelihood": "poisson"}
 RNG = np.random.default_rng(5)
 FRAME = pd.DataFrame(
-    {"party": RNG.choice(["D", "R"], D), "age": RNG.uniform(20.0, 60.0, D)},
-    index=[f"doc {d}" for d in range(D)],
+    {"party": RNG.choice(["D", "R"], D), "age": RNG.uniform(20.0, 60.0, D)}, index=[f"doc {d}" for d in range(D)]
 )
 
 

@@ -63,9 +63,7 @@ def model_of(case: Case, **sizes: int) -> Factorization:
     scale = typical_scale(MEAN_COUNT, math.prod(lengths[a] for a in spec.latent), len(spec.terms))
     priors = {name: case.priors.get(name, FIXED) for name in spec.names}
     priors = {name: scaled(prior, scale) for name, prior in priors.items()}
-    shapes = {
-        name: [lengths[a] for a in axes] for name, axes in zip(spec.names, spec.factor_axes, strict=True)
-    }
+    shapes = {name: [lengths[a] for a in axes] for name, axes in zip(spec.names, spec.factor_axes, strict=True)}
     known = {name: np.random.default_rng(1).gamma(2.0, 0.5 * scale, shapes[name]) for name in case.known}
     return factorization(spec, lengths, priors, fixed=known, self_loops=case.loops)
 

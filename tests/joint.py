@@ -50,8 +50,7 @@ def draw_factors(
 ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
     """(factors, hyperparameters) from the prior, as a sampler's state has them; known factors as they are."""
     hypers = tuple(
-        draw_hypers(factor, start, rng)
-        for factor, start in zip(model.factors, model.initial_hypers(), strict=True)
+        draw_hypers(factor, start, rng) for factor, start in zip(model.factors, model.initial_hypers(), strict=True)
     )
     factors = []
     for factor, own in zip(model.factors, hypers, strict=True):
@@ -104,9 +103,7 @@ def draw_reports(mu: np.ndarray, alpha: np.ndarray, rng: np.random.Generator) ->
     return rng.poisson(mu) + two_sided_geometric(np.broadcast_to(alpha, mu.shape), rng)
 
 
-def draw_noise_rates(
-    reports: np.ndarray, mu: np.ndarray, alpha: np.ndarray, rng: np.random.Generator
-) -> np.ndarray:
+def draw_noise_rates(reports: np.ndarray, mu: np.ndarray, alpha: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """lambda given report and rate, from the collapsed law: the count y, then g_1 and g_2 less their minimum.
 
     r - y = g_1 - g_2 for geometric g_1 and g_2, whose minimum is geometric of parameter 1 - alpha^2; then
@@ -205,11 +202,7 @@ SPEC = parse_spec("dk,vk->dv", names=("theta", "phi"))
 
 
 def small_model(
-    size: tuple[int, int],
-    n_components: int = 2,
-    shape: float = 1.5,
-    rate: float = 1.0,
-    learned: bool = False,
+    size: tuple[int, int], n_components: int = 2, shape: float = 1.5, rate: float = 1.0, learned: bool = False
 ) -> Factorization:
     """theta (D, K) times phi (V, K), for (D, V) data, with the same prior over both factors."""
     prior = GammaPrior(shape, rate, learned)
@@ -255,9 +248,7 @@ class OneEntryFewer(GammaPrior):
 
 def with_priors(model: Factorization, change: Callable[[GammaPrior], GammaPrior]) -> Factorization:
     """The same model with every factor's prior changed."""
-    return model._replace(
-        factors=tuple(factor._replace(prior=change(factor.prior)) for factor in model.factors)
-    )
+    return model._replace(factors=tuple(factor._replace(prior=change(factor.prior)) for factor in model.factors))
 
 
 def fitted(model: Any, data: Any, **options: Any) -> Any:

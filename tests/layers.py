@@ -28,8 +28,7 @@ def draw_layers(prior, shape, scale, rng):
     rates = np.maximum(rng.gamma(s, 1.0 / (s * levels[:, None]), (len(each), n_rows)), LEAST)
     concentrations = dirichlet.MEDIAN * np.exp(dirichlet.SPREAD * rng.standard_normal(len(each) - 1))
     loadings = tuple(
-        rng.dirichlet(np.full(below, a), own).T
-        for below, own, a in zip(each, each[1:], concentrations, strict=False)
+        rng.dirichlet(np.full(below, a), own).T for below, own, a in zip(each, each[1:], concentrations, strict=False)
     )
     found = [np.maximum(rng.gamma(top, 1.0 / rates[-1][:, None]), LEAST)]
     for t in reversed(range(len(loadings))):

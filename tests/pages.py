@@ -183,9 +183,7 @@ GIVEN = {
 
 def blocks_of(page: Path) -> list[Block]:
     """The fenced blocks of a page, in order, without directives of the site."""
-    text = re.sub(
-        DIRECTIVES, lambda found: "\n" * found[0].count("\n"), page.read_text(encoding="utf-8"), flags=re.M
-    )
+    text = re.sub(DIRECTIVES, lambda found: "\n" * found[0].count("\n"), page.read_text(encoding="utf-8"), flags=re.M)
     found = re.finditer(FENCED, text, re.MULTILINE)
     return [Block(m[1], m[2], text[: m.start()].count("\n") + 1) for m in found]
 

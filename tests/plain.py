@@ -9,9 +9,7 @@ import pytest
 
 PLAIN = bool(numba.config.DISABLE_JIT)
 about_compiling = pytest.mark.skipif(PLAIN, reason="about compiled code, of which there is none")
-takes_many_draws = pytest.mark.skipif(
-    PLAIN, reason="laws that differ a little need more draws to be told apart"
-)
+takes_many_draws = pytest.mark.skipif(PLAIN, reason="laws that differ a little need more draws to be told apart")
 
 
 def repeated(n: int) -> int:

@@ -253,9 +253,7 @@ def chi_square_p_value(draws: np.ndarray, first: int, probabilities: np.ndarray)
     if expected.size < 2:
         mode = int(np.argmax(probabilities))
         misses = int(np.count_nonzero(draws - first != mode))
-        return float(
-            stats.binomtest(misses, draws.size, min(1.0, probabilities.sum() - probabilities[mode])).pvalue
-        )
+        return float(stats.binomtest(misses, draws.size, min(1.0, probabilities.sum() - probabilities[mode])).pvalue)
     statistic = ((observed - expected) ** 2 / expected).sum()
     return float(stats.chi2.sf(statistic, expected.size - 1))
 

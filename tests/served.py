@@ -79,27 +79,10 @@ def warm_up() -> None:
     import countveil as cv
     from countveil.cli.app import app
 
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        redirect_stdout(io.StringIO()),
-        redirect_stderr(io.StringIO()),
-    ):
+    with tempfile.TemporaryDirectory() as folder, redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         release, fit = f"{folder}/r.npz", f"{folder}/f.nc"
         cv.privatize(np.arange(12).reshape(4, 3), cv.PrivacyLevel(1, 1)).save(release)
-        short = [
-            "--topics",
-            "2",
-            "--draws",
-            "4",
-            "--tune",
-            "4",
-            "--chains",
-            "2",
-            "--seed",
-            "1",
-            "--threads",
-            "1",
-        ]
+        short = ["--topics", "2", "--draws", "4", "--tune", "4", "--chains", "2", "--seed", "1", "--threads", "1"]
         for command in (
             ["fit", "topics", release, "-o", fit, *short],
             ["show", fit],

@@ -308,9 +308,7 @@ def test_a_circle_is_found(planted, files):
 def test_what_is_no_circle_is_let_be(planted):
     for_types = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from countveil.data.two import f"
     again = "from countveil.data.one import f"
-    root = planted(
-        {"data/__init__": again, "data/one": for_types, "data/two": "from countveil.data import one"}
-    )
+    root = planted({"data/__init__": again, "data/one": for_types, "data/two": "from countveil.data import one"})
     assert circle(arrows(root)) == []
 
 
@@ -320,9 +318,7 @@ def test_who_imports_the_top_is_found(planted, unit):
     assert importers(arrows(root), unit) == {"report"}
 
 
-@pytest.mark.parametrize(
-    "text", ["import scipy", "from countveil.data import f", "def f():\n    import pandas"]
-)
+@pytest.mark.parametrize("text", ["import scipy", "from countveil.data import f", "def f():\n    import pandas"])
 def test_what_kernels_must_not_import_is_found(planted, text):
     clean = "import math\nimport numpy as np\nfrom numba import njit\nfrom countveil.kernels.laws import f"
     assert strangers_to_kernels(planted({"kernels/gibbs": clean})) == set()

@@ -15,10 +15,7 @@ from countveil.privacy import Release, _archive, _format
 from tests import effects, hostile
 from tests.limited import ROOM, SECONDS, limited
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.skipif(sys.platform != "linux", reason="the limits need /proc"),
-]
+pytestmark = [pytest.mark.long, pytest.mark.skipif(sys.platform != "linux", reason="the limits need /proc")]
 QUICK = {"draws": 4, "tune": 4, "chains": 1, "seed": 1, "threads": 1, "progress": False}
 SHAPE = (100, 30)
 

@@ -35,9 +35,7 @@ class Claim(NamedTuple):
     right: Callable[[np.random.Generator], object]
     verdict: str = CONTRADICTED
     twin: str = CONSISTENT
-    fitted: int = (
-        0  # draws of a fit that sees it, after half as many of tuning; 0 where reports alone show it
-    )
+    fitted: int = 0  # draws of a fit that sees it, after half as many of tuning; 0 where reports alone show it
 
 
 def counts(rng, mean=6.0, size=SIZE):
@@ -91,9 +89,7 @@ def noisy_totals(change, mechanism, noise, hide=False):
         def make(rng):
             y = counts(rng, 20.0)
             totals = noise(rng, change(y.sum(axis=1)))
-            reports, own = (
-                (suppressed(y, 5), m.Suppression(5)) if hide else (gaussian(rng, y), m.Gaussian(SIGMA))
-            )
+            reports, own = (suppressed(y, 5), m.Suppression(5)) if hide else (gaussian(rng, y), m.Gaussian(SIGMA))
             return cv.Reports(reports, own, totals=[(1, totals, mechanism)])
 
         return make
@@ -139,8 +135,7 @@ def joined(share):
         second = np.where(rng.random(y.shape) < share, first, fresh)
         rows = [f"row {i}" for i in range(len(y))]
         releases = [
-            cv.import_reports(each, m.TwoSidedGeometric(ALPHA), "a test", row_labels=rows)
-            for each in (first, second)
+            cv.import_reports(each, m.TwoSidedGeometric(ALPHA), "a test", row_labels=rows) for each in (first, second)
         ]
         return cv.join(releases)
 
@@ -197,9 +192,7 @@ CLAIMS = {
         REFUSED,
         fitted=400,
     ),
-    "rounded to 10, stated as 5": Claim(
-        under(m.Rounding(5), lambda rng: rounded(counts(rng, 20.0), 10)), ROUNDED
-    ),
+    "rounded to 10, stated as 5": Claim(under(m.Rounding(5), lambda rng: rounded(counts(rng, 20.0), 10)), ROUNDED),
     "rounded to the middle of each six, stated as 3": Claim(
         under(m.Rounding(3), lambda rng: np.where((y := counts(rng)) > 0, (y + 5) // 6 * 6 - 3, 0)),
         under(m.Rounding(3), lambda rng: rounded(counts(rng), 3)),
@@ -214,10 +207,7 @@ CLAIMS = {
     ),
     "rounded to 5 and hidden below 10, stated the other way round": Claim(
         under(m.preset("nhs-hes"), lambda rng: suppressed(rounded(counts(rng, 20.0), 5), 3)),
-        under(
-            m.Composed(m.Rounding(5), m.Suppression(10)),
-            lambda rng: suppressed(rounded(counts(rng, 20.0), 5), 10),
-        ),
+        under(m.Composed(m.Rounding(5), m.Suppression(10)), lambda rng: suppressed(rounded(counts(rng, 20.0), 5), 10)),
         REFUSED,
     ),
     "hidden below 20 and rounded, stated as below 8": Claim(
@@ -281,13 +271,9 @@ CLAIMS = {
     ),
     "two releases with half of their noise the same": Claim(joined(0.5), joined(0.0), REFUSED),
     "a row twice": Claim(repeated_rows(2, noisy_table), repeated_rows(1, noisy_table)),
-    "a row twice, with Gaussian noise": Claim(
-        repeated_rows(2, gaussian_table), repeated_rows(1, gaussian_table)
-    ),
+    "a row twice, with Gaussian noise": Claim(repeated_rows(2, gaussian_table), repeated_rows(1, gaussian_table)),
     "a row twice, without noise": Claim(  # which proves nothing
-        under(m.Rounding(5), lambda rng: np.repeat(rounded(counts(rng, 20.0), 5), 2, axis=0)),
-        ROUNDED,
-        CONSISTENT,
+        under(m.Rounding(5), lambda rng: np.repeat(rounded(counts(rng, 20.0), 5), 2, axis=0)), ROUNDED, CONSISTENT
     ),
 }
 

@@ -36,8 +36,5 @@ y = np.arange(len(table))
 ax.errorbar(table["p"], y, xerr=[table["p"] - table["lower"], table["upper"] - table["p"]], fmt="o", ms=4)
 ax.set_yticks(y, names, fontsize=7)
 ax.axvline(p, color="0.6", lw=1)
-ax.set(
-    xlabel="dispersion p, with 90% intervals",
-    title="Overdispersed columns are distinguished from Poisson columns",
-)
+ax.set(xlabel="dispersion p, with 90% intervals", title="Overdispersed columns are distinguished from Poisson columns")
 fig.tight_layout()

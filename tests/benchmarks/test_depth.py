@@ -39,8 +39,7 @@ def test_scores_are_of_masked_cells(depth):
     counts, mask = rng.poisson(2.0, (5, 4)), rng.random((5, 4)) < 0.5
     draws = [((rng.gamma(2.0, size=(5, 2)), rng.gamma(2.0, size=(4, 2))), ()) for _ in range(3)]
     fit = SimpleNamespace(
-        _reader=SimpleNamespace(even_draws=lambda most: iter(draws)),
-        model_=SimpleNamespace(likelihood=POISSON),
+        _reader=SimpleNamespace(even_draws=lambda most: iter(draws)), model_=SimpleNamespace(likelihood=POISSON)
     )
     chances = np.mean([stats.poisson.pmf(counts, theta @ phi.T) for (theta, phi), _ in draws], axis=0)
     wanted = np.where(mask, np.log(chances), 0.0).sum(axis=1)

@@ -54,9 +54,7 @@ def test_a_run_that_was_stopped_goes_on_where_its_file_ends(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("case", [dispersion.EXACT, "p 0.7 by column, mean 5, scale 1"])
 def test_a_line_has_what_its_columns_say(case, monkeypatch):
-    monkeypatch.setattr(
-        dispersion, "fitted", functools.partial(dispersion.fitted, chains=2, tune=15, draws=15)
-    )
+    monkeypatch.setattr(dispersion, "fitted", functools.partial(dispersion.fitted, chains=2, tune=15, draws=15))
     line = dict(zip(dispersion.COLUMNS, dispersion.measure(case, 3), strict=True))
     assert (line["case"], line["seed"], line["state"]) == (case, 3, State.UNSAFE)
     assert 0.0 < line["p"] < 1.0

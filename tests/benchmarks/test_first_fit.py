@@ -56,11 +56,7 @@ def test_the_sum_of_all_counts_has_a_place_among_drawn_ones(mean):
     ("verdict", "misfit", "reason"),
     [
         ("averages over 12 chains are not steady", "", "nested"),
-        (
-            "The sum of the true counts falls short",
-            "The fit does not explain the sums of its reports",
-            "total sums",
-        ),
+        ("The sum of the true counts falls short", "The fit does not explain the sums of its reports", "total sums"),
         ("The topics cannot be found: more than half", "", "undetermined"),
     ],
 )

@@ -29,8 +29,7 @@ def test_the_plan_holds(name):
 def test_reports_that_were_cut_at_zero_are_as_good():
     trend = Trend(PrivacyLevel(1, 1), 400, 2, 0.05, 3.0)
     signed, cut = (
-        trends.changes(trend, 500, truncate, np.random.default_rng(1)).sum(axis=1)
-        for truncate in (False, True)
+        trends.changes(trend, 500, truncate, np.random.default_rng(1)).sum(axis=1) for truncate in (False, True)
     )
     for each in (signed, cut):
         assert each.mean() == pytest.approx(400 * 0.15, abs=5 * each.std() / math.sqrt(500))

@@ -186,13 +186,7 @@ def test_draws_given_noisy_totals_that_overlap_have_the_law_of_all_tables(p):
     copies = 2_000
     totals = [(axis + 1, np.tile(sums, (copies, 1)), *by) for axis, sums, *by in families]
     found = cv.sample_counts_given_totals(
-        np.tile(reports, (copies, 1, 1)),
-        rates,
-        mechanism,
-        totals,
-        np.random.default_rng(1),
-        sweeps=12,
-        dispersion=p,
+        np.tile(reports, (copies, 1, 1)), rates, mechanism, totals, np.random.default_rng(1), sweeps=12, dispersion=p
     )
     assert overlapping.p_value(found.reshape(copies, -1), tables, law) > 1e-4
     other = overlapping.all_tables(reports, mechanism, rates * [1.0, 1.5, 1.0], families, p)

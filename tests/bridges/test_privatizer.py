@@ -29,9 +29,7 @@ FRAME = pd.DataFrame(COUNTS, index=list("uvwxyz"), columns=WORDS)
 
 def test_texts_become_private_topics_with_their_words():
     pipe = make_pipeline(
-        CountVectorizer(vocabulary=WORDS),
-        Privatizer(1, 1, column_labels=WORDS),
-        cv.TopicModel(2, **BRIEF),
+        CountVectorizer(vocabulary=WORDS), Privatizer(1, 1, column_labels=WORDS), cv.TopicModel(2, **BRIEF)
     )
     assert pipe.fit_transform(TEXTS).shape == (20, 2)
     draws = pipe[-1].posterior["posterior"]
@@ -108,12 +106,7 @@ def test_zeros_and_counts_get_two_sided_geometric_noise():
 
 
 def test_nothing_seeds_it_and_every_transform_is_a_new_release():
-    assert set(inspect.signature(Privatizer).parameters) == {
-        "epsilon",
-        "precision",
-        "truncate",
-        "column_labels",
-    }
+    assert set(inspect.signature(Privatizer).parameters) == {"epsilon", "precision", "truncate", "column_labels"}
     counts = np.zeros((20, 50), dtype=int)
     made = []
     for _ in range(2):

@@ -44,9 +44,7 @@ def test_calls_with_a_mechanism_are_sums_over_all_counts(name, likelihood):
     reports = [r for r in reports if not r > 500]
     expected = cv.expected_true_counts(reports, rate, mechanism=mechanism, **likelihood)
     scores = cv.log_likelihood(reports, rate, mechanism=mechanism, **likelihood)
-    bursts = (
-        cv.expected_bursts(reports, rate, dispersion=0.6, mechanism=mechanism) if likelihood else expected
-    )
+    bursts = cv.expected_bursts(reports, rate, dispersion=0.6, mechanism=mechanism) if likelihood else expected
     assert expected.shape == scores.shape == (3, len(reports))
     for i, k in np.ndindex(expected.shape):
         logs, slopes = log_mass(y, rate[i, 0], p)
@@ -63,9 +61,7 @@ def test_two_sided_geometric_noise_gives_the_same_bits_as_alpha(call, likelihood
     reports, rate = np.array([[-3, 0, 4], [30, 1, 2]]), np.array([0.3, 2.0, 40.0])
     by_alpha = call(reports, rate, alpha=0.7, **likelihood)
     for mechanism in (m.TwoSidedGeometric(0.7), m.TwoSidedGeometric.keeping(1, 2)):
-        alpha = (
-            by_alpha if mechanism.alpha == 0.7 else call(reports, rate, alpha=mechanism.alpha, **likelihood)
-        )
+        alpha = by_alpha if mechanism.alpha == 0.7 else call(reports, rate, alpha=mechanism.alpha, **likelihood)
         np.testing.assert_array_equal(call(reports, rate, mechanism=mechanism, **likelihood), alpha)
 
 
@@ -96,9 +92,7 @@ def test_absent_reports_are_given_in_many_ways():
     wanted = cv.expected_true_counts([np.nan, 0, 12], 3.0, mechanism=SUPPRESSED)
     frame = pd.DataFrame({"a": [None], "b": [0], "c": [12]}, dtype="Int64")
     for reports in ([None, 0, 12], pd.array([None, 0, 12], "Int64"), pd.Series([None, 0, 12]), frame):
-        np.testing.assert_array_equal(
-            cv.expected_true_counts(reports, 3.0, mechanism=SUPPRESSED).ravel(), wanted
-        )
+        np.testing.assert_array_equal(cv.expected_true_counts(reports, 3.0, mechanism=SUPPRESSED).ravel(), wanted)
     assert isinstance(cv.expected_true_counts(np.nan, 3.0, mechanism=SUPPRESSED), float)
     assert isinstance(drawn(None, 3.0, mechanism=SUPPRESSED), np.int64)
     dense = np.array([[0, 12], [15, 0]])
@@ -117,30 +111,14 @@ REFUSED = {
         m.RandomRounding(3),
         r"reports must be multiples of 3, under random rounding \(base 3\), got 4.0 at",
     ),
-    "negative": (
-        -3,
-        m.Rounding(3),
-        r"reports must be non-negative, under rounding to multiples of 3, got -3.0",
-    ),
+    "negative": (-3, m.Rounding(3), r"reports must be non-negative, under rounding to multiples of 3, got -3.0"),
     "hidden": (7, SUPPRESSED, r"reports must be 0, at least 10, or absent, under .*, got 7.0"),
     "zero hidden": (0, m.Suppression(5, False), r"reports must be at least 5, or absent, under .*, got 0.0"),
     "above": (91, m.TopCoding(90), r"reports must be at most 90, under top-coding at 90, got 91.0"),
-    "below the cut": (
-        90,
-        m.Thresholded(m.Gaussian(10), 90),
-        r"reports must be above 90, or absent, under .*, got 90",
-    ),
-    "column": (
-        2,
-        m.Table(np.eye(2)),
-        r"reports must be columns of the table, 0 to 1, under a table.*, got 2.0",
-    ),
+    "below the cut": (90, m.Thresholded(m.Gaussian(10), 90), r"reports must be above 90, or absent, under .*, got 90"),
+    "column": (2, m.Table(np.eye(2)), r"reports must be columns of the table, 0 to 1, under a table.*, got 2.0"),
     "no count": (1, m.Table([[1, 0]]), r"reports must be possible for some count, under a table.*, got 1.0"),
-    "missing": (
-        [1, np.nan],
-        m.Laplace(1),
-        r"must not be missing, because Laplace gives every count a report: leave",
-    ),
+    "missing": ([1, np.nan], m.Laplace(1), r"must not be missing, because Laplace gives every count a report: leave"),
     "infinite": (math.inf, m.Gaussian(1), r"reports must be below 2\^53 in size, got inf"),
     "masked": (np.ma.masked_array([1, 2], [0, 1]), m.Gaussian(1), "reports must not hold masked entries"),
     "shapes": ([1, 2, 3], m.Gaussian(1), r"shapes must broadcast together, got reports \(3,\), rate \(2,\)"),
@@ -157,9 +135,7 @@ def test_reports_that_a_mechanism_cannot_have_made_are_refused(call, reports, me
 
 @each_call
 def test_what_was_done_is_stated_once_and_correctly(call):
-    with pytest.raises(
-        ValueError, match=r"give either alpha(, noise)? or mechanism, got alpha and mechanism$"
-    ):
+    with pytest.raises(ValueError, match=r"give either alpha(, noise)? or mechanism, got alpha and mechanism$"):
         call(1, 1.0, alpha=0.5, mechanism=m.Gaussian(1))
     with pytest.raises(ValueError, match=r"give either alpha(, noise)? or mechanism, got neither$"):
         call(1, 1.0)
@@ -219,13 +195,7 @@ def test_scores_and_their_slopes_are_sums_over_all_counts(name):
                 mass, slopes = log_mass(y, mean, None)
                 slopes = [slopes]
             else:
-                mass = (
-                    gammaln(s + y)
-                    - gammaln(s)
-                    - gammaln(y + 1)
-                    + y * np.log(mean)
-                    - (s + y) * np.log(mean + s)
-                )
+                mass = gammaln(s + y) - gammaln(s) - gammaln(y + 1) + y * np.log(mean) - (s + y) * np.log(mean + s)
                 mass += s * np.log(s)
                 share = (y + s) / (mean + s)
                 slopes = [

@@ -20,12 +20,7 @@ from scipy import stats
 
 import countveil as cv
 import countveil.bridges.pymc
-from countveil.bridges.pymc import (
-    PrivatizedNegativeBinomial,
-    PrivatizedPoisson,
-    negative_binomial_score,
-    poisson_score,
-)
+from countveil.bridges.pymc import PrivatizedNegativeBinomial, PrivatizedPoisson, negative_binomial_score, poisson_score
 from tests import reference
 from tests.strangers import ROOT, open_folder, run
 
@@ -181,9 +176,7 @@ def test_predictive_draws_in_a_model():
 def test_without_a_home_directory_the_remedy_is_named():
     with open_folder() as folder:
         code = "import countveil.bridges.pymc"
-        found = run(
-            code, ROOT / "src", folder, HOME="/nonexistent", NUMBA_CACHE_DIR=os.environ["NUMBA_CACHE_DIR"]
-        )
+        found = run(code, ROOT / "src", folder, HOME="/nonexistent", NUMBA_CACHE_DIR=os.environ["NUMBA_CACHE_DIR"])
     assert found.returncode == 1
     last = found.stderr.strip().splitlines()[-1]
     assert "PyMC keeps files in the home directory: set HOME to a folder that you can write to" in last
@@ -194,9 +187,7 @@ MEANS, CONCENTRATIONS = np.array([1e-6, 0.3, 4.0, 90.0]), np.array([1e-3, 0.7, 2
 
 def bursty(reports, alpha, mode=None, truncated=False):
     """(mean, concentration) -> (log-probability of each report, derivatives of their sum in both)."""
-    mean, concentration = (
-        pt.tensor(name, dtype="float64", shape=(None,)) for name in ("mean", "concentration")
-    )
+    mean, concentration = (pt.tensor(name, dtype="float64", shape=(None,)) for name in ("mean", "concentration"))
     law = PrivatizedNegativeBinomial.dist(mean, concentration, alpha, truncated=truncated)
     score = pm.logp(law, reports)
     slopes = pytensor.grad(score.sum(), [mean, concentration])
@@ -216,17 +207,13 @@ def test_bursty_scores_and_gradients_are_exact_in_every_mode(mode, truncated):
     reports = reports.astype(int)
     alpha = np.where(np.arange(reports.size) % 2, 0.3, 0.9)
     score, in_mean, in_concentration = bursty(reports, alpha, mode, truncated)(mean, concentration)
-    np.testing.assert_allclose(
-        score, exactly(reports, mean, concentration, alpha, truncated), rtol=1e-9, atol=1e-9
-    )
+    np.testing.assert_allclose(score, exactly(reports, mean, concentration, alpha, truncated), rtol=1e-9, atol=1e-9)
     h = 1e-5
     for slope, up, down in (
         (in_mean * mean, (mean * (1 + h), concentration), (mean * (1 - h), concentration)),
         (in_concentration * concentration, (mean, concentration * (1 + h)), (mean, concentration * (1 - h))),
     ):
-        found = (exactly(reports, *up, alpha, truncated) - exactly(reports, *down, alpha, truncated)) / (
-            2 * h
-        )
+        found = (exactly(reports, *up, alpha, truncated) - exactly(reports, *down, alpha, truncated)) / (2 * h)
         np.testing.assert_allclose(slope, found, rtol=1e-5, atol=1e-6)
 
 
@@ -246,9 +233,7 @@ def test_bursty_scores_at_the_ends():
 def test_bursty_draws_follow_the_law():
     mean, concentration, alpha = 3.0, 0.6, 0.7
     p = mean / (mean + concentration)
-    law = cv.distributions.PrivatizedNegativeBinomial(
-        concentration * np.log1p(mean / concentration), p, alpha
-    )
+    law = cv.distributions.PrivatizedNegativeBinomial(concentration * np.log1p(mean / concentration), p, alpha)
     draws = pm.draw(PrivatizedNegativeBinomial.dist(mean, concentration, alpha, shape=40_000), random_seed=3)
     support = np.arange(draws.min() - 50, draws.max() + 50)
     assert reference.chi_square_p_value(draws, support[0], law.pmf(support)) > 1e-3
@@ -358,11 +343,6 @@ print("arviz" in sys.modules)
 def test_a_process_whose_file_another_takes_away_in_an_empty_home_does_not_fail(tmp_path):
     """Another process may take away the file that ArviZ has just written and is about to rename."""
     environment = {key: value for key, value in os.environ.items() if key != "XDG_CACHE_HOME"}
-    given = {
-        **environment,
-        "HOME": str(tmp_path),
-        "PYTHONPATH": str(ROOT / "src"),
-        "PYTHONWARNINGS": "ignore",
-    }
+    given = {**environment, "HOME": str(tmp_path), "PYTHONPATH": str(ROOT / "src"), "PYTHONWARNINGS": "ignore"}
     raced = subprocess.run([sys.executable, "-c", ONE_BEFORE], env=given, capture_output=True, text=True)
     assert (raced.returncode, raced.stdout.strip()) == (0, "True"), raced.stderr

@@ -89,13 +89,7 @@ def test_scalars_in_scalars_out():
 
 
 def test_whole_numbers_of_any_type_and_no_numbers_at_all():
-    for reports in (
-        [3, 0],
-        (3.0, 0.0),
-        np.array([3, 0], np.uint8),
-        np.ma.masked_array([3, 0]),
-        [True, False],
-    ):
+    for reports in ([3, 0], (3.0, 0.0), np.array([3, 0], np.uint8), np.ma.masked_array([3, 0]), [True, False]):
         values = cv.expected_true_counts(reports, 1.0, 0.5)
         assert values[1] == 0.5
     assert cv.sample_true_counts(np.zeros((0, 4)), 1.0, 0.5, np.random.default_rng(1)).shape == (0, 4)
@@ -140,22 +134,14 @@ def test_one_line_makes_a_gibbs_sampler_private():
     assert np.std(rates[50:]) == pytest.approx(sd, rel=0.3)
 
 
-SKELLAM_CASES = [
-    (3, 2.0, 1.0, 0.5),
-    (-2, 2.0, 1.0, 3.0),
-    (0, 0.4, 2.0, 2.0),
-    (4, 3.0, 0.0, 2.0),
-    (4, 3.0, 2.0, 0.0),
-]
+SKELLAM_CASES = [(3, 2.0, 1.0, 0.5), (-2, 2.0, 1.0, 3.0), (0, 0.4, 2.0, 2.0), (4, 3.0, 0.0, 2.0), (4, 3.0, 2.0, 0.0)]
 SKELLAM_CASES += [(-15, 9.0, 12.0, 30.0), (60, 40.0, 25.0, 12.0)]
 
 
 def count_under_skellam_noise(r, rate, rate1, rate2, most=200):
     """P(y | r) for y = 0, 1, ..., by adding up over the noise added; what is taken away follows."""
     y, added = np.meshgrid(np.arange(most), np.arange(most), indexing="ij")
-    mass = (
-        stats.poisson.pmf(y, rate) * stats.poisson.pmf(added, rate1) * stats.poisson.pmf(y + added - r, rate2)
-    )
+    mass = stats.poisson.pmf(y, rate) * stats.poisson.pmf(added, rate1) * stats.poisson.pmf(y + added - r, rate2)
     return mass.sum(axis=1) / mass.sum()
 
 
@@ -167,9 +153,7 @@ def test_counts_under_skellam_noise_follow_their_law():
     laws_of = [count_under_skellam_noise(int(case[0]), *case[1:]) for case in SKELLAM_CASES]
     p_values = [reference.chi_square_p_value(x, 0, law) for x, law in zip(draws.T, laws_of, strict=True)]
     assert min(p_values) > 1e-4
-    truncated = np.maximum(
-        reports, 0
-    )  # the negative controls: truncated reports, and the noise's rates swapped
+    truncated = np.maximum(reports, 0)  # the negative controls: truncated reports, and the noise's rates swapped
     wrong = cv.sample_true_counts(truncated, rate, noise=Skellam(rate1, rate2), rng=np.random.default_rng(3))
     assert reference.chi_square_p_value(wrong[:, 1], 0, laws_of[1]) < 1e-4
     wrong = cv.sample_true_counts(reports, rate, noise=Skellam(rate2, rate1), rng=np.random.default_rng(3))
@@ -201,13 +185,9 @@ def test_noise_is_given_once():
         cv.sample_true_counts(1, 1.0, noise=0.5, rng=rng)
     with pytest.raises(TypeError, match=r"rng must be a numpy.random.Generator, got NoneType$"):
         cv.sample_true_counts(1, 1.0, noise=noise)
-    with pytest.raises(
-        ValueError, match=r"non-negative where the noise's rate2 is 0, got -4 at index \(1,\)$"
-    ):
+    with pytest.raises(ValueError, match=r"non-negative where the noise's rate2 is 0, got -4 at index \(1,\)$"):
         cv.sample_true_counts([3, -4], 1.0, noise=Skellam(1.0, 0.0), rng=rng)
-    with pytest.raises(
-        ValueError, match=r"together, got reports \(3,\), rate \(\), rate1 \(2,\), rate2 \(\)$"
-    ):
+    with pytest.raises(ValueError, match=r"together, got reports \(3,\), rate \(\), rate1 \(2,\), rate2 \(\)$"):
         cv.sample_true_counts([1, 2, 3], 1.0, noise=Skellam([1.0, 2.0], 1.0), rng=rng)
 
 
@@ -224,12 +204,7 @@ def test_noise_is_given_once():
         ([1.0, np.nan], 1.0, 0.5, r"reports must be whole numbers, got nan at index \(1,\)$"),
         (1e300, 1.0, 0.5, r"reports must be below 2\^63 in size, got 1e\+300$"),
         (np.uint64(2**63), 1.0, 0.5, r"reports must be below 2\^63 in size, got 9223372036854775808$"),
-        (
-            [[3, 2], [1, -4]],
-            1.0,
-            0.0,
-            r"reports must be non-negative where alpha is 0, got -4 at index \(1, 1\)$",
-        ),
+        ([[3, 2], [1, -4]], 1.0, 0.0, r"reports must be non-negative where alpha is 0, got -4 at index \(1, 1\)$"),
         (-4, 1.0, [0.5, 0.0], r"reports must be non-negative where alpha is 0, got -4 at index \(1,\)$"),
         (np.ones((2, 3)), np.ones(2), 0.5, r"together, got reports \(2, 3\), rate \(2,\), alpha \(\)$"),
         (np.ma.masked_array([1, 2], [0, 1]), 1.0, 0.5, "reports must not hold masked entries"),
@@ -287,13 +262,9 @@ def test_labels_of_vectors_are_those_of_the_reports():
     reports, rate = pd.Series([3, 0], ROWS), pd.Series([1.0, 2.0], ROWS)
     expected = cv.expected_true_counts([3, 0], [1.0, 2.0], 0.5)
     np.testing.assert_array_equal(cv.expected_true_counts(reports, rate, 0.5), expected)
-    with pytest.raises(
-        ValueError, match="rate must have the row labels of reports in their order, got 'b' for 'a'"
-    ):
+    with pytest.raises(ValueError, match="rate must have the row labels of reports in their order, got 'b' for 'a'"):
         cv.expected_true_counts(reports, rate[::-1], 0.5)
-    with pytest.raises(
-        ValueError, match="rate must have the row labels of reports in their order, got 'b' for 'a'"
-    ):
+    with pytest.raises(ValueError, match="rate must have the row labels of reports in their order, got 'b' for 'a'"):
         cv.sample_true_counts(reports, rate[::-1], rng=np.random.default_rng(1), noise=Skellam(1.0, 1.0))
 
 
@@ -331,9 +302,7 @@ def test_bursty_gradients_are_those_of_the_log_likelihood():
         slope = (score(rate * (1 + h), p) - score(rate * (1 - h), p)) / (2 * h * rate)
         np.testing.assert_allclose(bursts / rate - 1.0, slope, rtol=1e-5, atol=1e-7)
         slope = (score(rate, p + h * (1 - p)) - score(rate, p - h * (1 - p))) / (2 * h * (1 - p))
-        np.testing.assert_allclose(
-            counts / p + bursts / ((1 - p) * np.log1p(-p)), slope, rtol=1e-5, atol=1e-6
-        )
+        np.testing.assert_allclose(counts / p + bursts / ((1 - p) * np.log1p(-p)), slope, rtol=1e-5, atol=1e-6)
 
 
 def test_truncated_bursty_reports_score_as_not_positive():
@@ -342,20 +311,12 @@ def test_truncated_bursty_reports_score_as_not_positive():
     np.testing.assert_allclose(truncated[:2], math.log(total), rtol=1e-12)
     assert truncated[2] == cv.log_likelihood(4, 2.0, 0.7, dispersion=0.6, **BURSTY)
     assert cv.log_likelihood(0, 2.0, 0.0, dispersion=0.6, **BURSTY) == pytest.approx(-2.0)
-    assert cv.log_likelihood(0, 2.0, 0.7, dispersion=1e-10, **BURSTY) == pytest.approx(
-        cv.log_likelihood(0, 2.0, 0.7)
-    )
+    assert cv.log_likelihood(0, 2.0, 0.7, dispersion=1e-10, **BURSTY) == pytest.approx(cv.log_likelihood(0, 2.0, 0.7))
 
 
 @pytest.mark.parametrize(
     ("r", "rate", "p", "alpha"),
-    [
-        (-4, 3.0, 0.8, 0.6),
-        (0, 0.05, 0.9, 0.9),
-        (2, 1.0, 0.5, 0.3),
-        (30, 0.02, 0.9, 0.7),
-        (60, 40.0, 0.4, 0.9),
-    ],
+    [(-4, 3.0, 0.8, 0.6), (0, 0.05, 0.9, 0.9), (2, 1.0, 0.5, 0.3), (30, 0.02, 0.9, 0.7), (60, 40.0, 0.4, 0.9)],
 )
 def test_draws_of_bursty_counts_and_their_bursts(r, rate, p, alpha):
     rng, s = np.random.default_rng(4), rate / -math.log1p(-p)
@@ -398,9 +359,7 @@ def test_dispersions_broadcast_and_have_the_labels_of_the_reports():
     ]
     for call in calls:
         assert call(p).shape == (2, 3)
-        with pytest.raises(
-            ValueError, match="dispersion must have the column labels of reports in their order"
-        ):
+        with pytest.raises(ValueError, match="dispersion must have the column labels of reports in their order"):
             call(p[::-1])
     each = [cv.log_likelihood(REPORTS[:, i], 1.0, 0.5, dispersion=p.iloc[i], **BURSTY) for i in range(3)]
     np.testing.assert_array_equal(calls[1](p), np.transpose(each))
@@ -412,13 +371,9 @@ def test_likelihoods_and_dispersions_that_are_refused():
     for call in (cv.expected_true_counts, cv.log_likelihood, cv.sample_true_counts):
         with pytest.raises(ValueError, match=r"likelihood must be one of .*, got 'gaussian'$"):
             call(1, 1.0, 0.5, likelihood="gaussian")
-        with pytest.raises(
-            ValueError, match=r"dispersion requires likelihood 'negative-binomial', got dispersion=0.5"
-        ):
+        with pytest.raises(ValueError, match=r"dispersion requires likelihood 'negative-binomial', got dispersion=0.5"):
             call(1, 1.0, 0.5, dispersion=0.5)
-        with pytest.raises(
-            ValueError, match=r"'negative-binomial', got dispersion=None with 'negative-binomial'$"
-        ):
+        with pytest.raises(ValueError, match=r"'negative-binomial', got dispersion=None with 'negative-binomial'$"):
             call(1, 1.0, 0.5, **BURSTY)
         with pytest.raises(ValueError, match=r"dispersion must be in \(0, 1\), got 1.0$"):
             call(1, 1.0, 0.5, dispersion=1.0, **BURSTY)
@@ -428,7 +383,5 @@ def test_likelihoods_and_dispersions_that_are_refused():
         cv.sample_bursts([1, -2], 1.0, 0.5, rng)
     with pytest.raises(TypeError, match=r"rng must be a numpy.random.Generator, got NoneType$"):
         cv.sample_bursts(1, 1.0, 0.5)
-    with pytest.raises(
-        ValueError, match=r"reports must be non-negative where alpha is 0, got -2 at index \(1,\)$"
-    ):
+    with pytest.raises(ValueError, match=r"reports must be non-negative where alpha is 0, got -2 at index \(1,\)$"):
         cv.expected_bursts([1, -2], 1.0, 0.0, 0.5)

@@ -59,12 +59,8 @@ def test_the_real_command_in_a_process_of_its_own(here):
     assert not re.search(r"\| +(numpy|numba|scipy|xarray)$", helped.stderr, re.MULTILINE)
 
     level = ["--epsilon", "1", "--precision", "1"]
-    subprocess.run(
-        [*command, "privatize", "counts.csv", "-o", "r.npz", *level], check=True, capture_output=True
-    )
-    again = subprocess.run(
-        [*command, "privatize", "counts.csv", "-o", "r.npz", *level], capture_output=True, text=True
-    )
+    subprocess.run([*command, "privatize", "counts.csv", "-o", "r.npz", *level], check=True, capture_output=True)
+    again = subprocess.run([*command, "privatize", "counts.csv", "-o", "r.npz", *level], capture_output=True, text=True)
     assert again.returncode == 1
     assert again.stderr.startswith("error: r.npz exists already")
     assert "Traceback" not in again.stderr

@@ -64,9 +64,7 @@ def test_no_path_of_this_machine_is_on_the_page(here):
 def test_what_cannot_be_browsed_is_refused_in_one_line(here):
     assert "output must end in .html or .htm, got a.pdf" in fails("browse", "one.nc", "-o", "a.pdf")
     assert "no fit at none.nc" in fails("browse", "one.nc", "none.nc", "-o", "a.html")
-    assert "rows must be one of hidden, numbers, labels" in fails(
-        "browse", "one.nc", "-o", "a.html", "--rows", "all"
-    )
+    assert "rows must be one of hidden, numbers, labels" in fails("browse", "one.nc", "-o", "a.html", "--rows", "all")
     (here / "text.nc").write_text("hello")
     assert "is not a fit saved by countveil" in fails("browse", "text.nc", "-o", "a.html")
     assert not (here / "a.html").exists()

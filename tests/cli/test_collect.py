@@ -43,9 +43,7 @@ def test_a_folder_of_reports(here):
     assert "must be a different file from" in fails(
         "collect", "study.json", "reports/0.json", "-o", "reports/0.json", "--force"
     )
-    assert "s.csv must be a different file from" in fails(
-        "collect", "study.json", "reports", "-o", "s.csv", "--force"
-    )
+    assert "s.csv must be a different file from" in fails("collect", "study.json", "reports", "-o", "s.csv", "--force")
     before = (here / "reports" / "0.json").read_bytes()
     for inside in ("reports/0.json", "reports/new.npz"):
         assert "must be outside the directories of reports" in fails(
@@ -128,12 +126,7 @@ def test_from_covariates_in_a_study_to_a_contrast(here):
     fit = "fit", "topics", "r.npz", "-o", "f.nc", *SHORT
     assert "Coefficients" in run(*fit, "--prevalence", "~ party + age").stdout
     found = cv.TopicModel.load("f.nc")
-    assert set(found.effects.contrast({"party": "D"}, {"party": "R"})) >= {
-        "topic",
-        "estimate",
-        "lower",
-        "upper",
-    }
+    assert set(found.effects.contrast({"party": "D"}, {"party": "R"})) >= {"topic", "estimate", "lower", "upper"}
     model = cv.TopicModel(2, prevalence="~ party", draws=2, tune=2, chains=1, seed=1, progress=False)
     same = model.fit(release).covariates_.frame
     assert same["party"].tolist() == people["party"].tolist()

@@ -60,10 +60,7 @@ def test_communities_and_components_have_the_options_of_fits(tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (
-            [],
-            "exactly one of --topics, --communities and --components must be given, such as --topics 5,10,20, got 0",
-        ),
+        ([], "exactly one of --topics, --communities and --components must be given, such as --topics 5,10,20, got 0"),
         (["--topics", "2", "--communities", "3"], "--topics 5,10,20, got 2"),
         (["--topics", "2,many"], "topics must be whole numbers separated by commas, got '2,many'"),
         (["--topics", "2,2"], "models must differ from each other"),

@@ -70,18 +70,7 @@ def test_hidden_counts_are_written_with_a_warning_where_the_fit_is_not_trusted(h
     np.testing.assert_allclose(
         table[["mean", "median", "lower", "upper"]], expected[["mean", "median", "lower", "upper"]]
     )
-    run(
-        "counts",
-        "deaths.nc",
-        "--release",
-        "deaths.npz",
-        "-o",
-        "c.csv",
-        "--all",
-        "--interval",
-        "0.5",
-        "--force",
-    )
+    run("counts", "deaths.nc", "--release", "deaths.npz", "-o", "c.csv", "--all", "--interval", "0.5", "--force")
     every = pd.read_csv("c.csv", dtype=str)
     assert len(every) == PUBLISHED.size
     shown = every[every["kind"] == "exact"]
@@ -103,9 +92,7 @@ def test_sums_are_those_of_the_fit_in_every_kind_of_file(here):
     assert [row["upper"] for row in found["counts"]] == expected["upper"].tolist()
     assert found["state"] == "not checked"
     assert run(*options, "-o", "q.csv", "--quiet").stdout == ""
-    assert run(*options[:4], "--sums", "", "-o", "one.csv").stdout.startswith(
-        "Wrote one.csv: 1 sums, 1 of them"
-    )
+    assert run(*options[:4], "--sums", "", "-o", "one.csv").stdout.startswith("Wrote one.csv: 1 sums, 1 of them")
 
 
 @pytest.mark.filterwarnings("ignore:The fit:UserWarning", "ignore::UserWarning")
@@ -130,24 +117,16 @@ def test_what_cannot_be_written_is_refused_in_a_line(here):
     )
     assert "no release at no.npz" in fails("counts", "deaths.nc", "--release", "no.npz", "-o", "c.csv")
     other = cv.import_reports(
-        np.where(np.isnan(PUBLISHED), np.nan, PUBLISHED + 1),
-        cv.mechanisms.Suppression(1, shows_zero=False),
-        "x",
+        np.where(np.isnan(PUBLISHED), np.nan, PUBLISHED + 1), cv.mechanisms.Suppression(1, shows_zero=False), "x"
     )
     other.save("other.npz")
-    assert "release must be the one that was fitted" in fails(
-        *given[:2], "--release", "other.npz", "-o", "c.csv"
-    )
+    assert "release must be the one that was fitted" in fails(*given[:2], "--release", "other.npz", "-o", "c.csv")
     (here / "c.csv").write_text("precious")
     assert "--force" in fails(*given, "-o", "c.csv")
 
 
-@pytest.mark.parametrize(
-    ("state", "warned"), [(State.SAFE, False), (State.WITH_SUPPORT, False), (State.UNSAFE, True)]
-)
+@pytest.mark.parametrize(("state", "warned"), [(State.SAFE, False), (State.WITH_SUPPORT, False), (State.UNSAFE, True)])
 def test_a_warning_is_the_first_reason_of_a_verdict(state, warned):
     verdict = "The total is off by 4.5 standard errors (R-hat up to 1.02). Run more chains. Or fewer."
     said = command.warning_of(Diagnostics(pd.DataFrame(), verdict, state), "counts")
-    assert said == (
-        f"warning: these counts are not safe to report. {verdict.split(' Run')[0]}" if warned else ""
-    )
+    assert said == (f"warning: these counts are not safe to report. {verdict.split(' Run')[0]}" if warned else "")

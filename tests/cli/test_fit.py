@@ -130,11 +130,7 @@ def test_checkpoints_are_handed_on(here, monkeypatch):
 
 @pytest.mark.parametrize(
     ("command", "model"),
-    [
-        (["topics"], cv.TopicModel),
-        (["blocks"], cv.BlockModel),
-        (["tensor", "--shape", "20,4,2"], cv.TensorModel),
-    ],
+    [(["topics"], cv.TopicModel), (["blocks"], cv.BlockModel), (["tensor", "--shape", "20,4,2"], cv.TensorModel)],
 )
 def test_options_that_all_fits_share_reach_the_model(here, monkeypatch, command, model):
     privatized()
@@ -158,19 +154,12 @@ def test_options_that_all_fits_share_reach_the_model(here, monkeypatch, command,
         "likelihood": "negative-binomial", "dispersion": "column", "prior_shape": 0.3,
         "checkpoint": Path("c.npz"), "checkpoint_minutes": 6.5, "resume": True,
     }  # fmt: skip
-    named = {
-        "scheduler" if name == "engine" else name.replace("_", "-"): value for name, value in expected.items()
-    }
+    named = {"scheduler" if name == "engine" else name.replace("_", "-"): value for name, value in expected.items()}
     for name in ("f.nc", "c.npz"):
         (here / name).touch()
     del named["resume"]
     named |= {"method": "gibbs", "weights": "stacked"}
-    fails(
-        *asked,
-        "--resume",
-        "--force",
-        *(part for name, value in named.items() for part in (f"--{name}", value)),
-    )
+    fails(*asked, "--resume", "--force", *(part for name, value in named.items() for part in (f"--{name}", value)))
     assert seen == expected
 
 
@@ -203,9 +192,7 @@ def test_a_dispersion_may_be_a_number(here):
     privatized()
     bursty = ["--likelihood", "negative-binomial", "--dispersion"]
     said = run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT, *bursty, "0.75").stdout
-    assert "The dispersion p is 0.75, which was given: the variance of a count is 4 times" in " ".join(
-        said.split()
-    )
+    assert "The dispersion p is 0.75, which was given: the variance of a count is 4 times" in " ".join(said.split())
     assert cv.TopicModel.load("f.nc").dispersion == 0.75
     run("fit", "topics", "r.npz", "-o", "g.nc", *SHORT, *bursty, "column")
     for wrong in ("word", "1.5", "nan"):
@@ -236,16 +223,12 @@ def test_fit_refuses_in_one_line(here):
 
 @pytest.mark.long
 def test_blocks_of_a_directed_network(network):
-    said = run(
-        "fit", "blocks", "network.npz", "-o", "fit.nc", "--communities", "2", "--self-loops", *QUICK
-    ).stdout
+    said = run("fit", "blocks", "network.npz", "-o", "fit.nc", "--communities", "2", "--self-loops", *QUICK).stdout
     fit = cv.BlockModel.load("fit.nc")
     assert (fit.n_communities, fit.directed, fit.self_loops) == (2, True, True)
     assert list(fit.posterior["posterior"]["actor"].to_numpy()) == ACTORS
     assert "Communities by share of all expected messages " in said
-    assert "community support share strongest actors: share of the community in % (90% interval)" in words(
-        said
-    )
+    assert "community support share strongest actors: share of the community in % (90% interval)" in words(said)
     for row in fit.top_actors(1).itertuples():
         assert f"{row.actor} {100 * row.probability:.1f} ({100 * row.lower:.1f} to" in said
         assert f"{row.prevalence:.1%}" in said
@@ -283,9 +266,7 @@ def test_components_of_a_tensor(network):
     assert list(fit.posterior["posterior"]["what"].to_numpy()) == ["x", "y"]
     for mode in ("who", "what", "year"):
         assert f"Components by share of all expected counts: {mode} " in said
-    assert "component support share largest entries: share of the component in % (90% interval)" in words(
-        said
-    )
+    assert "component support share largest entries: share of the component in % (90% interval)" in words(said)
     pd.DataFrame({"size": [1.0, 2.5, 4.0]}, index=list("abc")).to_csv("who.csv")
     formula = "--prevalence", "~ size", "--covariates", "who.csv"
     said = run(*asked, "--modes", "who,what,year", *formula, "--force").stdout

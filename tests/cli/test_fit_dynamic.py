@@ -9,20 +9,7 @@ from countveil.privacy._extras import Extras
 from countveil.report.loading import observed
 from tests.commands import fails, run
 
-QUICK = [
-    "--components",
-    "2",
-    "--draws",
-    "10",
-    "--tune",
-    "10",
-    "--chains",
-    "2",
-    "--seed",
-    "1",
-    "--threads",
-    "1",
-]
+QUICK = ["--components", "2", "--draws", "10", "--tune", "10", "--chains", "2", "--seed", "1", "--threads", "1"]
 LEVEL = cv.PrivacyLevel(1, 2)
 MONTHS = [str(month) for month in pd.period_range("2001-11", periods=12, freq="M")]
 
@@ -94,9 +81,7 @@ def test_seasons_are_printed_and_saved(months):
     fit = cv.DynamicModel.load("fit.nc")
     assert fit.season_ == 12
     assert len(fit.seasons()) == 24
-    assert "season must be at most the number of time steps, 12, got 13" in fails(
-        *asked, "--season", "13", "--force"
-    )
+    assert "season must be at most the number of time steps, 12, got 13" in fails(*asked, "--season", "13", "--force")
 
 
 def test_dates_are_in_order_and_a_gap_is_named(months):

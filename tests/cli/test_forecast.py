@@ -33,9 +33,7 @@ def here(tmp_path, monkeypatch):
 def test_the_table_is_that_of_the_fit(here):
     said = run("forecast", "fit.nc", "-o", "next.csv", "--steps", "2").stdout
     assert "Wrote next.csv: 6 cells in 2 time steps." in said
-    assert (
-        "warning: these forecasts are not safe to report." in run("forecast", "fit.nc", "-o", "f.csv").stderr
-    )
+    assert "warning: these forecasts are not safe to report." in run("forecast", "fit.nc", "-o", "f.csv").stderr
     found = pd.read_csv("next.csv")
     assert list(found["time"]) == ["2002-11"] * 3 + ["2002-12"] * 3
     assert found["item"][2] != "=c"  # a spreadsheet would run it

@@ -50,10 +50,7 @@ def test_a_table_is_imported_fitted_compared_and_reported(here):
     page = (here / "f.html").read_text()
     assert "The reports were imported from: Others, 2020. Whoever imported them vouches" in page
     assert "made without the release" not in page
-    assert (
-        "Wrote"
-        in run("compare", "r.npz", "--topics", "1,2", "--folds", "2", "-o", "c.csv", *SHORT[2:]).stdout
-    )
+    assert "Wrote" in run("compare", "r.npz", "--topics", "1,2", "--folds", "2", "-o", "c.csv", *SHORT[2:]).stdout
 
     same = cv.TopicModel(2, draws=20, tune=10, chains=2, seed=1, threads=1, progress=False)
     same.fit(cv.Reports(published(), m.Suppression(10)))
@@ -141,18 +138,7 @@ def test_long_tables_become_tensors_or_matrices(here):
         "import", "long.csv", "-o", "s.npz", "--long", "county,age", *HIDDEN
     )
     assert "without --no-header" in fails(
-        *(
-            "import",
-            "long.csv",
-            "-o",
-            "s.npz",
-            "--long",
-            "county,age",
-            "--value",
-            "deaths",
-            "--no-header",
-            *HIDDEN,
-        )
+        *("import", "long.csv", "-o", "s.npz", "--long", "county,age", "--value", "deaths", "--no-header", *HIDDEN)
     )
 
 
@@ -201,9 +187,7 @@ def test_what_is_wrong_is_said_in_one_line_and_nothing_is_written(here):
 
 def test_other_commands_point_here(here):
     assert "`countveil import` makes a release" in fails("fit", "topics", "wide.csv", "-o", "f.nc")
-    assert "`countveil import`" in fails(
-        "privatize", "wide.csv", "-o", "r.npz", "--epsilon", "1", "--precision", "2"
-    )
+    assert "`countveil import`" in fails("privatize", "wide.csv", "-o", "r.npz", "--epsilon", "1", "--precision", "2")
 
 
 def test_impossible_reports_in_a_release_are_refused_by_name(here):
@@ -218,12 +202,8 @@ def with_margins(folder):
     lines = [f"county{i}," + ",".join(map(words, row)) + f",{rows[i]}" for i, row in enumerate(COUNTS)]
     last = "Total," + ",".join(map(str, columns)) + f",{COUNTS.sum()}"
     (folder / "margins.csv").write_text("\n".join(["county,a,b,c,d,All", *lines, last]))
-    (folder / "rows.csv").write_text(
-        "\n".join(["county,deaths", *(f"county{i},{n}" for i, n in enumerate(rows))])
-    )
-    (folder / "ages.csv").write_text(
-        "\n".join(["age,deaths", *(f"{'abcd'[j]},{n}" for j, n in enumerate(columns))])
-    )
+    (folder / "rows.csv").write_text("\n".join(["county,deaths", *(f"county{i},{n}" for i, n in enumerate(rows))]))
+    (folder / "ages.csv").write_text("\n".join(["age,deaths", *(f"{'abcd'[j]},{n}" for j, n in enumerate(columns))]))
 
 
 def test_a_table_with_totals_is_imported_fitted_compared_shown_and_reported(here):
@@ -258,10 +238,7 @@ def test_totals_of_a_long_table_are_in_a_file_of_their_own(here):
         (("--total-row", "Total", "--total-column", "All"), "states whose totals are kept"),
         (("--totals", "rows.csv"), "--totals must come with --totals-of"),
         (("--totals-of", "rows"), "--totals-of must come with"),
-        (
-            ("--totals-of", "all"),
-            "--totals-of must be rows, columns, both, table, or a file of groups, got 'all'",
-        ),
+        (("--totals-of", "all"), "--totals-of must be rows, columns, both, table, or a file of groups, got 'all'"),
         (("--totals", "rows.csv", "--total-row", "Total"), "take totals from one place"),
         (("--totals", "ages.csv", "--totals-of", "rows"), "must use labels of the table's 'rows', got 'a'"),
         (("--long", "county,age", "--value", "deaths", "--total-row", "Total"), "--long must come without"),
@@ -299,10 +276,7 @@ def test_a_table_with_missing_cells_and_two_mechanisms_is_imported_fitted_compar
     run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT)
     run("report", "f.nc", "-o", "f.html", "--release", "r.npz")
     assert "made without the release" not in (here / "f.html").read_text()
-    assert (
-        "Wrote"
-        in run("compare", "r.npz", "--topics", "1,2", "--folds", "2", "-o", "c.csv", *SHORT[2:]).stdout
-    )
+    assert "Wrote" in run("compare", "r.npz", "--topics", "1,2", "--folds", "2", "-o", "c.csv", *SHORT[2:]).stdout
 
     ranges = "year from,year to,mechanism,below,base\n,2021,suppression,10,\n2022,,random-rounding,,3\n"
     (here / "m.csv").write_text(ranges)
@@ -311,14 +285,8 @@ def test_a_table_with_missing_cells_and_two_mechanisms_is_imported_fitted_compar
     wide = ("import", "wide.csv", "-o", "t.npz", *SOURCE)
     for options, rule in (
         (("--mechanisms", "m.csv", "--alpha", "0.5", "--long", "a,b", "--value", "c"), "without --mechanism"),
-        (
-            ("--mechanisms", "m.csv", "--absent", "Suppressed"),
-            "by rows or by columns for a wide table, got 'year'",
-        ),
-        (
-            ("--long", "county,age", "--value", "deaths", "--background", "none", *HIDDEN[:-2]),
-            "a number or missing",
-        ),
+        (("--mechanisms", "m.csv", "--absent", "Suppressed"), "by rows or by columns for a wide table, got 'year'"),
+        (("--long", "county,age", "--value", "deaths", "--background", "none", *HIDDEN[:-2]), "a number or missing"),
     ):
         assert rule in fails(*wide, *options)
 
@@ -341,9 +309,7 @@ def test_mechanisms_of_a_wide_table_go_by_rows_or_columns(here):
     run(*given, "--mechanisms", "m.csv")
     stated = np.array([[m.Suppression(10 - place) for place in range(4)]], dtype=object)
     assert_same(observations_of(cv.Release.load("r.npz")), cv.Reports(published(), stated))
-    (here / "m.csv").write_text(
-        "rows from,rows to,mechanism,below\n,county3,suppression,10\ncounty4,,suppression,9\n"
-    )
+    (here / "m.csv").write_text("rows from,rows to,mechanism,below\n,county3,suppression,10\ncounty4,,suppression,9\n")
     (here / "wide.csv").write_text((here / "wide.csv").read_text().replace("county10", "county8a"))
     said = fails(*given, "--mechanisms", "m.csv")
     assert "texts of one form" in said
@@ -363,10 +329,7 @@ def with_population(here):
     """The same tables, and the population of every cell beside them."""
     lines = [f"county{i}," + ",".join(map(str, row)) for i, row in enumerate(POPULATION)]
     (here / "population.csv").write_text("\n".join(["county,a,b,c,d", *lines]))
-    cells = [
-        f"county{i:02d},{'abcd'[j]},{words(value)},{POPULATION[i, j]}"
-        for (i, j), value in np.ndenumerate(COUNTS)
-    ]
+    cells = [f"county{i:02d},{'abcd'[j]},{words(value)},{POPULATION[i, j]}" for (i, j), value in np.ndenumerate(COUNTS)]
     (here / "long.csv").write_text("\n".join(["county,age,deaths,population", *cells]))
     return here
 
@@ -392,9 +355,7 @@ def test_exposures_of_other_cells_are_refused(with_population):
     lines = (with_population / "population.csv").read_text().split("\n")
     (with_population / "turned.csv").write_text("\n".join([lines[0], lines[2], lines[1], *lines[3:]]))
     said = fails("import", "wide.csv", "-o", "w.npz", "--exposure", "turned.csv", *HIDDEN)
-    assert (
-        "turned.csv must have the row labels of the table in their order, got 'county1' for 'county0'" in said
-    )
+    assert "turned.csv must have the row labels of the table in their order, got 'county1' for 'county0'" in said
     (with_population / "short.csv").write_text("\n".join(lines[:-1]))
     said = fails("import", "wide.csv", "-o", "w.npz", "--exposure", "short.csv", *HIDDEN)
     assert "must have the shape of the table (12, 4), got (11, 4)" in said

@@ -17,20 +17,7 @@ RNG = np.random.default_rng(3)
 COUNTS = pd.DataFrame(
     RNG.poisson(4.0, (10, 6)), index=[f"p{d}" for d in range(10)], columns=[f"w{v}" for v in range(6)]
 )
-TIME = [
-    "--likelihood",
-    "poisson",
-    "--draws",
-    "10",
-    "--tune",
-    "10",
-    "--chains",
-    "2",
-    "--seed",
-    "1",
-    "--threads",
-    "1",
-]
+TIME = ["--likelihood", "poisson", "--draws", "10", "--tune", "10", "--chains", "2", "--seed", "1", "--threads", "1"]
 
 
 def released(path, rows=10, level="1", **beside):
@@ -54,10 +41,7 @@ def joined(*more):
 def test_it_says_what_was_joined_and_what_that_promises(here):
     together = cv.join(["spring.npz", "autumn.npz"]).promise
     said = joined().stdout
-    assert (
-        said
-        == f"2 releases of 10 x 6 counts: 8 of 10 rows are in more than one. {together}\nWrote both.npz.\n"
-    )
+    assert said == f"2 releases of 10 x 6 counts: 8 of 10 rows are in more than one. {together}\nWrote both.npz.\n"
     assert "more than e^3" in together
     assert cv.join("both.npz").promise == together
     assert joined("--quiet", "--force").stdout == ""
@@ -75,8 +59,7 @@ def test_it_says_what_was_joined_and_what_that_promises(here):
     run("join", "both.npz", "spring.npz", "-o", "more.npz", status=1)  # the same report twice
     released("winter.npz")
     assert (
-        "3 releases of 10 x 6 counts: 10 of 10 rows"
-        in run("join", "both.npz", "winter.npz", "-o", "more.npz").stdout
+        "3 releases of 10 x 6 counts: 10 of 10 rows" in run("join", "both.npz", "winter.npz", "-o", "more.npz").stdout
     )
 
 
@@ -94,12 +77,8 @@ def test_what_cannot_be_joined_is_refused_in_one_line_and_nothing_is_written(her
     ):
         assert rule in fails("join", *paths, "-o", "both.npz")
     assert not (here / "both.npz").exists()
-    assert "output must end in .npz, got both.csv" in fails(
-        "join", "spring.npz", "autumn.npz", "-o", "both.csv"
-    )
-    assert "which this command needs" in fails(
-        "join", "spring.npz", "autumn.npz", "-o", "spring.npz", "--force"
-    )
+    assert "output must end in .npz, got both.csv" in fails("join", "spring.npz", "autumn.npz", "-o", "both.csv")
+    assert "which this command needs" in fails("join", "spring.npz", "autumn.npz", "-o", "spring.npz", "--force")
     joined()
     assert "both.npz exists already" in fails("join", "spring.npz", "autumn.npz", "-o", "both.npz")
     assert "Usage:" in run("join", "-h").stdout

@@ -48,14 +48,7 @@ def test_noise_has_a_parameter_that_only_its_publisher_knows(here):
 def test_what_is_stated_is_in_the_command(here):
     (here / "my table.csv").write_text("made up\nplace,a\nAda,12\nBo,15\n")
     found = json.loads(run("look", "my table.csv", "--skip", "1", "--json").stdout)
-    assert shlex.split(found["command"])[:6] == [
-        "countveil",
-        "import",
-        "my table.csv",
-        "-o",
-        "my table.npz",
-        "--skip",
-    ]
+    assert shlex.split(found["command"])[:6] == ["countveil", "import", "my table.csv", "-o", "my table.npz", "--skip"]
     run(*shlex.split(found["command"])[1:])
 
 
@@ -80,10 +73,7 @@ def test_files_that_are_no_tables_are_refused(here):
     [
         (  # rounded totals, and rows of zeros that were left out
             "year,age,n\n"
-            + "".join(
-                f"{y},0-4,30\n{y},5-9,27\n{y},10-14,12\n{y},15+,6\n{y},All ages,78\n"
-                for y in (2017, 2018, 2019)
-            )
+            + "".join(f"{y},0-4,30\n{y},5-9,27\n{y},10-14,12\n{y},15+,6\n{y},All ages,78\n" for y in (2017, 2018, 2019))
             + "2020,0-4,30\n2020,5-9,27\n2020,15+,6\n2020,All ages,66\n",
             (
                 "--long year,age --value n --background 0 --totals-in-table use "
@@ -126,10 +116,7 @@ def test_files_that_are_no_tables_are_refused(here):
             "r,a,b,All\nA,33,x,40\nB,1,21,22\n",
             "--missing x --totals-in-table use --mechanism interval --lower 0 --upper inf",
         ),
-        (
-            "r,a,b,All\nA,33,<5,40\nB,12,21,33\n",
-            "--totals-in-table drop",
-        ),
+        ("r,a,b,All\nA,33,<5,40\nB,12,21,33\n", "--totals-in-table drop"),
         (
             "r,a,b\nA,133,x\nB,x,21\nAll,.,29\n",
             "--absent x --missing . --totals-in-table use --mechanism suppression --below 20 --hides-zero",
@@ -148,10 +135,7 @@ def test_files_that_are_no_tables_are_refused(here):
             "--absent '*' --long town,age --value deaths --exposure population --mechanism suppression --below 10",
         ),
         ("t,a,b\nx,0,5\ny,7,0\nz,0,9\n", "--absent 0 --mechanism suppression --below 5 --hides-zero"),
-        (
-            "r,a,b\nA,[c],13\nB,12,27\nC,22,9\n",
-            "--absent '[c]' --mechanism suppression --below 8 --hides-zero",
-        ),
+        ("r,a,b\nA,[c],13\nB,12,27\nC,22,9\n", "--absent '[c]' --mechanism suppression --below 8 --hides-zero"),
         ("r,a,b\nA,-,13\nB,12,-\nC,0,5\n", "--zero - --mechanism interval --lower 0 --upper inf"),
         ("r,a,b\nA,,13\nB,12,1\nC,0,5\n", "--missing '' --mechanism interval --lower 0 --upper inf"),
         ("r,a,b\nA,x,13\nB,12,1\nC,0,5\n", "--missing x --mechanism interval --lower 0 --upper inf"),
@@ -172,32 +156,20 @@ def test_files_that_are_no_tables_are_refused(here):
             "kreis;a;b\nA;c;13\nB;<20;30\nC;low;22\n",
             "--absent c --absent low --mechanism suppression --below 13 --hides-zero",
         ),
-        (
-            "Rank,City,a\n1,A,40\n2,B,31\n3,C,9\n",
-            "--row-labels Rank,City --mechanism interval --lower 0 --upper inf",
-        ),
+        ("Rank,City,a\n1,A,40\n2,B,31\n3,C,9\n", "--row-labels Rank,City --mechanism interval --lower 0 --upper inf"),
         (
             "r,s,2019,2020\nN,A,12,13\nN,B,14,15\nN,Total,26,28\nTotal,,26,28\n",
             "--row-labels r,s --totals-in-table drop --mechanism interval --lower 0 --upper inf",
         ),
         ("Age,a,b\n0,5,7\n1,4,6\n2+,7,1\n", "--row-labels Age --mechanism interval --lower 0 --upper inf"),
-        (
-            "Age,a,b\n0,5,7\n1,4,6\nAll ages,9,13\n",
-            "--totals-in-table drop --mechanism interval --lower 0 --upper inf",
-        ),
-        (
-            "Monat;a;b\n01.2019;5;7\n02.2019;4;1\n",
-            "--row-labels Monat --mechanism interval --lower 0 --upper inf",
-        ),
+        ("Age,a,b\n0,5,7\n1,4,6\nAll ages,9,13\n", "--totals-in-table drop --mechanism interval --lower 0 --upper inf"),
+        ("Monat;a;b\n01.2019;5;7\n02.2019;4;1\n", "--row-labels Monat --mechanism interval --lower 0 --upper inf"),
         (
             "stratum,arm,count\n1,1,5\n1,2,7\n2,1,4\n2,2,1\n",
             "--long stratum,arm --value count --mechanism interval --lower 0 --upper inf",
         ),
         ("r;a;b\nA;12;.\nB;4;•\n", "--missing . --missing '•' --mechanism interval --lower 0 --upper inf"),
-        (
-            "n,m,sort,k,nr\nA,x,d,13,7\nB,y,d,27,9\n",
-            "--row-labels n,m,sort --mechanism interval --lower 0 --upper inf",
-        ),
+        ("n,m,sort,k,nr\nA,x,d,13,7\nB,y,d,27,9\n", "--row-labels n,m,sort --mechanism interval --lower 0 --upper inf"),
         (
             "day,x,y\n" + "".join(f"2020-01-{i + 10},{i * i + 1},{7 * i % 5}\n" for i in range(12)),
             "--mechanism interval --lower 0 --upper inf",
@@ -256,9 +228,7 @@ def test_the_column_of_reasons_may_have_any_name(here):
 @pytest.mark.parametrize("cells", [(-1, -2, 3, 4), (-1, 2, 3, 4), (-1, -9, -9, 4)])
 def test_negative_numbers_of_several_kinds_are_noise(here, cells):
     (here / "t.csv").write_text("r,a,b\nA,{},{}\nB,{},{}\n".format(*cells))
-    assert (
-        run("look", "t.csv").stdout.strip().endswith("-o t.npz --mechanism two-sided-geometric --alpha ALPHA")
-    )
+    assert run("look", "t.csv").stdout.strip().endswith("-o t.npz --mechanism two-sided-geometric --alpha ALPHA")
 
 
 def test_a_first_column_that_increases_names_the_rows(here):
@@ -315,14 +285,8 @@ def questions_of(text):
         ("r,Population,a\nA,500,13\nB,900,27\n", "Counts, rates or a population in 'Population'?"),
         ("r,a,average\nA,50,13\nB,90,27\n", "Counts, rates or a population in 'average'?"),
         ("r,A,B\nDeaths,50,13\nRate,90,27\n", "Counts, rates or a population in 'Rate'?"),
-        (
-            "age,a,b\n0-4,50,13\n05.Sep,90,27\n",
-            "Was '05.Sep' a group such as '0-4', which a spreadsheet made a date?",
-        ),
-        (
-            "age,a,b\n0-4,50,13\nOct-14,90,27\n",
-            "Was 'Oct-14' a group such as '0-4', which a spreadsheet made a date?",
-        ),
+        ("age,a,b\n0-4,50,13\n05.Sep,90,27\n", "Was '05.Sep' a group such as '0-4', which a spreadsheet made a date?"),
+        ("age,a,b\n0-4,50,13\nOct-14,90,27\n", "Was 'Oct-14' a group such as '0-4', which a spreadsheet made a date?"),
         (
             "r,a,lat,lon\nA,5,48.1,11\nB,7,52.5,13.4\nC,4,50.1,8.6\n",
             "'lat', 'lon' have decimals, unlike the other columns",
@@ -336,10 +300,7 @@ def questions_of(text):
         ("g,s,value\nA,x,5\nA,y,6\nB,x,9\n", "1 cell without a row: zeros (--background 0), never reported"),
         ("r,a,b\nA,-,13\nB,12,27\n", "Is '-' a zero? If hidden, name it by --absent."),
         ("r,a,b\nA,-,0\nB,12,27\n", "Is '-' a zero, though 0 is there as well? If hidden"),
-        (
-            "r,a,b\nA,.,13\nB,12,27\n",
-            "Was '.' never reported? If hidden because of the count, name it by --absent.",
-        ),
+        ("r,a,b\nA,.,13\nB,12,27\n", "Was '.' never reported? If hidden because of the count, name it by --absent."),
         ("r,a,b\nM,4,13\nF,12,27\nM,5,14\n", "Several rows are called 'M'"),
         ("r,a,b\nUK,9,13\n  A,4,7\n  B,5,7\n", "Is 'UK' the total of the indented rows below it?"),
         ("r,a,b\nNorth,,\nA,5,13\nB,12,27\n", "No cells in row 'North': headings or notes?"),
@@ -360,9 +321,7 @@ def test_numbers_that_are_not_whole_do_not_bound_hidden_counts(here):
 
 
 def test_texts_that_may_be_numbers_do_not_make_zeros_hidden(here):
-    assert not any(
-        "small counts written as 0?" in asked for asked in questions_of("r,a,b\nA,(1-4),12\nB,14,0\n")
-    )
+    assert not any("small counts written as 0?" in asked for asked in questions_of("r,a,b\nA,(1-4),12\nB,14,0\n"))
 
 
 def test_digits_that_are_no_decimals(here):

@@ -47,11 +47,7 @@ m = cv.mechanisms
         ("interval", {"lower": "90", "upper": "inf"}, m.Interval(90)),
         ("top-coding", {"above": "90"}, m.TopCoding(90)),
         ("randomised-response", {"probability": "0.12"}, m.RandomisedResponse("0.12")),
-        (
-            "thresholded",
-            {"noise": "gaussian", "sigma": "10", "above": "90"},
-            m.Thresholded(m.Gaussian(10), 90),
-        ),
+        ("thresholded", {"noise": "gaussian", "sigma": "10", "above": "90"}, m.Thresholded(m.Gaussian(10), 90)),
         (
             "thresholded",
             {"noise": "two-sided-geometric", "alpha": "0.5", "above": "9"},
@@ -60,9 +56,7 @@ m = cv.mechanisms
     ],
 )
 def test_options_state_a_mechanism(kind, given, wanted):
-    every = dict.fromkeys(
-        ("alpha", "sigma", "scale", "l1", "l2", "base", "below", "above", "noise", "probabilities")
-    )
+    every = dict.fromkeys(("alpha", "sigma", "scale", "l1", "l2", "base", "below", "above", "noise", "probabilities"))
     assert stated_mechanism(kind, False, every | given) == wanted
 
 
@@ -101,11 +95,7 @@ def test_a_table_is_read_from_a_file(tmp_path):
     [
         (None, {}, "--mechanism must be one of"),
         ("magic", {}, "got magic"),
-        (
-            None,
-            {"sigma": "3"},
-            "one that has --sigma, got none: add --mechanism discrete-gaussian or gaussian",
-        ),
+        (None, {"sigma": "3"}, "one that has --sigma, got none: add --mechanism discrete-gaussian or gaussian"),
         (None, {"below": "5"}, "add --mechanism suppression$"),
         ("suppression", {"below": "five"}, "^--below must be a decimal number, got 'five'"),
         ("gaussian", {}, "must come with --sigma, got none"),
@@ -117,11 +107,7 @@ def test_a_table_is_read_from_a_file(tmp_path):
         (None, {"alpha": "1"}, "alpha must be at least 0 and below 1, got 1$"),
         (None, {"alpha": "9" * 400}, "alpha must be at least 0 and below 1, got 9{40}$"),
         ("suppression", {"below": "1"}, "below must be"),
-        (
-            "nhs-hes",
-            {"below": "8"},
-            "must come without further options, got --below: leave them out",
-        ),
+        ("nhs-hes", {"below": "8"}, "must come without further options, got --below: leave them out"),
         ("rounding --base 5 then laplace --scale 2", {}, "steps must be Suppression, .* got Laplace"),
         ("rounding --base 5 then exact", {}, "steps must be Suppression, .* got NoneType"),
         ("rounding --base 5 then rounding", {}, "must come with --base, got none"),
@@ -155,9 +141,7 @@ def test_sigma_in_a_column_of_a_long_table():
     assert check_in_column({"sigma": "sd"}, "store,item")
     assert not check_in_column({"sigma": "2"}, "store,item")
     assert not check_in_column({"sigma": None}, None)
-    with pytest.raises(
-        ValueError, match="--sigma must be a number, or with --long a column of the table, got 'sd'"
-    ):
+    with pytest.raises(ValueError, match="--sigma must be a number, or with --long a column of the table, got 'sd'"):
         check_in_column({"sigma": "sd"}, None)
 
 
@@ -217,10 +201,7 @@ def test_values_are_named(table):
         ("a,a,mechanism,base\n1,2,rounding,5\n", "one column besides mechanism"),
         ("a,mechanism,base\n1,sounding,5\n", "--mechanism must be one of"),
         ("a,mechanism,base\n1,rounding,\n", "must come with --base"),
-        (
-            "a,mechanism,below,hides-zero\n1,suppression,5,maybe\n",
-            "or nothing in column 'hides-zero', got 'maybe'",
-        ),
+        ("a,mechanism,below,hides-zero\n1,suppression,5,maybe\n", "or nothing in column 'hides-zero', got 'maybe'"),
         ("a,base\n1,5\n", "none: add --mechanism random-rounding or rounding"),
     ],
 )
@@ -237,9 +218,7 @@ def test_only_one_range_may_hold_a_value(table):
         table("a", "m.txt")
 
 
-@pytest.mark.parametrize(
-    "dates", ["1/1/2023,6/30/2023,10/5/2023", "01/01/2023,06/30/2023,02/05/2024", "2,9,1x"]
-)
+@pytest.mark.parametrize("dates", ["1/1/2023,6/30/2023,10/5/2023", "01/01/2023,06/30/2023,02/05/2024", "2,9,1x"])
 def test_dates_that_text_does_not_order_are_refused(table, dates):
     first, last, value = dates.split(",")
     with pytest.raises(ValueError, match="larger units come first"):

@@ -82,9 +82,7 @@ def test_the_command_is_given_the_groups():
     assert said == f"box {Size(3, 2)} True {Look('red')}\n"
 
 
-@pytest.mark.parametrize(
-    ("width", "message"), [([], "Missing option '--width'"), (["--width", "0"], "--width")]
-)
+@pytest.mark.parametrize(("width", "message"), [([], "Missing option '--width'"), (["--width", "0"], "--width")])
 def test_a_field_is_checked_as_any_option(width, message):
     found = run("box", *width)
     assert found.exit_code == 2

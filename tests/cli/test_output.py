@@ -26,9 +26,7 @@ def test_a_folder_for_outputs_is_a_folder_or_new(tmp_path):
     check_folder(tmp_path)
     check_folder(tmp_path / "new")
     Path(tmp_path / "file").touch()
-    with pytest.raises(
-        NotADirectoryError, match="file must be a directory for the files, got a file: give the path"
-    ):
+    with pytest.raises(NotADirectoryError, match="file must be a directory for the files, got a file: give the path"):
         check_folder(tmp_path / "file")
 
 
@@ -43,9 +41,7 @@ def test_no_input_is_ever_overwritten(here, force):
     for output in ("counts.csv", "link.csv", "hard.csv", "words.txt", "folder/../counts.csv"):
         said = fails("privatize", "counts.csv", "-o", output, *level)
         assert "must be a different file from" in said
-    assert "folder must be a file to write, got a directory" in fails(
-        "privatize", "counts.csv", "-o", "folder", *level
-    )
+    assert "folder must be a file to write, got a directory" in fails("privatize", "counts.csv", "-o", "folder", *level)
     assert {path.name: path.read_bytes() for path in here.iterdir() if path.is_file()} == before
     privatized()
     (here / "same.nc").symlink_to("r.npz")
@@ -69,9 +65,7 @@ def test_a_release_has_a_name_under_which_it_is_read(here):
 
 def test_nothing_is_overwritten_unless_forced(here):
     (here / "r.npz").write_text("precious")
-    assert "r.npz exists already" in fails(
-        "privatize", "counts.csv", "-o", "r.npz", "--epsilon", 1, "--precision", 1
-    )
+    assert "r.npz exists already" in fails("privatize", "counts.csv", "-o", "r.npz", "--epsilon", 1, "--precision", 1)
     assert (here / "r.npz").read_text() == "precious"
     privatized("--force")
     (here / "f.nc").write_text("precious")
@@ -231,6 +225,4 @@ def test_commands_that_read_tables_warn_and_refuse(here):
     for command, options in OPTIONS.items():
         said = fails(command, "saved.csv", *options)
         assert "counts in saved.csv must not have their index among them" in said
-        assert (
-            "warning: column 'id' has another value in each row" in run(command, "ids.csv", *options).stderr
-        )
+        assert "warning: column 'id' has another value in each row" in run(command, "ids.csv", *options).stderr

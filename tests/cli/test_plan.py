@@ -65,9 +65,7 @@ def test_a_pilot_by_its_model_or_its_own_rows(here):
 
 def test_counts_may_come_in_bursts(here):
     bursty = ["--likelihood", "negative-binomial"]
-    said = run(
-        "plan", "--words", "5", "--rows", "8", "--level", "1:2", *bursty, "--dispersion", "0.7", *SMALL
-    ).stdout
+    said = run("plan", "--words", "5", "--rows", "8", "--level", "1:2", *bursty, "--dispersion", "0.7", *SMALL).stdout
     assert "rows of 100 on average, overdispersed with p = 0.7" in " ".join(said.split())
     for more in ([], ["--truth", "pilot", "--dispersion", "0.5"]):
         said = run("plan", "pilot.npz", "--rows", "8", "--level", "1:2", *bursty, *more, *SMALL).stdout
@@ -76,28 +74,18 @@ def test_counts_may_come_in_bursts(here):
         assert pd.read_csv("out/plan.csv")["coverage"].notna().any() == ("pilot" not in more)
     asked = ["plan", "--words", "5", *SMALL]
     assert "dispersion must be a number without a pilot, got None" in fails(*asked, *bursty)
-    assert "dispersion must be a number without a pilot, got 'row'" in fails(
-        *asked, *bursty, "--dispersion", "row"
-    )
-    assert "dispersion requires likelihood 'negative-binomial', got 'poisson'" in fails(
-        *asked, "--dispersion", "1"
-    )
+    assert "dispersion must be a number without a pilot, got 'row'" in fails(*asked, *bursty, "--dispersion", "row")
+    assert "dispersion requires likelihood 'negative-binomial', got 'poisson'" in fails(*asked, "--dispersion", "1")
     assert "likelihood must be one of" in fails("plan", "pilot.npz", "--likelihood", "normal", *SMALL)
 
 
 def test_what_cannot_be_planned_is_refused_in_one_line(here):
     assert "words must be given once, by a pilot, --study or --words, got" in fails("plan", *SMALL)
     assert "--study or --words, got 5" in fails("plan", "--study", "s.json", "--words", "5", *SMALL)
-    assert "words and total must be left out with a pilot" in fails(
-        "plan", "pilot.npz", "--total", "3", *SMALL
-    )
+    assert "words and total must be left out with a pilot" in fails("plan", "pilot.npz", "--total", "3", *SMALL)
     assert "truth 'pilot' needs a pilot" in fails("plan", "--words", "5", "--truth", "pilot", *SMALL)
-    assert "truth must be one of model, pilot, got 'me'" in fails(
-        "plan", "--words", "5", "--truth", "me", *SMALL
-    )
-    assert "method must be gibbs or em, got 'cavi'" in fails(
-        "plan", "--words", "5", "--method", "cavi", *SMALL
-    )
+    assert "truth must be one of model, pilot, got 'me'" in fails("plan", "--words", "5", "--truth", "me", *SMALL)
+    assert "method must be gibbs or em, got 'cavi'" in fails("plan", "--words", "5", "--method", "cavi", *SMALL)
     assert "target must be MEASURE:VALUE" in fails("plan", "--words", "5", "--target", "good", *SMALL)
     assert "level must be N:EPSILON" in fails("plan", "--words", "5", "--level", "1", *SMALL)
     assert "no counts at none.npz" in fails("plan", "none.npz", *SMALL)
@@ -124,16 +112,9 @@ def test_a_study_of_rho_and_mechanisms_are_planned(tmp_path, monkeypatch):
     said = run(*asked, *hidden, "--level", "rho:2", "--level", "1:1").stdout
     assert "suppression of 1 to 9, 6 rows: " in said
     table = pd.read_csv("out/plan.csv")
-    assert table["level"].unique().tolist() == [
-        "no noise",
-        "rho:2",
-        "1:1",
-        "suppression of 1 to 9",
-    ]
+    assert table["level"].unique().tolist() == ["no noise", "rho:2", "1:1", "suppression of 1 to 9"]
     assert set(pd.read_csv("out/fits.csv")["method"]) >= {"countveil", "naive", "least squares"}
     assert "suppression of 1 to 9" in run(*asked, *hidden).stdout
     assert "--mechanism suppression must come with --below" in fails(*asked, *hidden[:2])
-    assert "--hides-zero must come with" in fails(
-        *asked, "--mechanism", "rounding", "--base", "5", "--hides-zero"
-    )
+    assert "--hides-zero must come with" in fails(*asked, "--mechanism", "rounding", "--base", "5", "--hides-zero")
     assert "level must be N:EPSILON, such as 10:1, or rho:RHO" in fails(*asked, "--level", "rho")

@@ -8,13 +8,9 @@ ASK = ["plan-trend", "--people", "400", "--total", "2", "--change", "0.2"]
 def test_a_line_for_each_level_and_what_is_enough():
     said = run(*ASK, "--waves", "3", "--level", "1:1", "--level", "rho:0.125").stdout
     assert "1:1: with 400 people in 3 waves the change from 2 to 2.4 is seen with probability 88%." in said
-    assert (
-        "rho:0.125: with 400 people in 3 waves the change from 2 to 2.4 is seen with probability 73%." in said
-    )
+    assert "rho:0.125: with 400 people in 3 waves the change from 2 to 2.4 is seen with probability 73%." in said
     assert "Seen: the 90% interval for the change in the total excludes zero" in said
-    said = run(
-        *ASK, "--waves", "2", "--per-wave", "--counts", "5", "--interval", "0.95", "--power", "0.9"
-    ).stdout
+    said = run(*ASK, "--waves", "2", "--per-wave", "--counts", "5", "--interval", "0.95", "--power", "0.9").stdout
     assert [line[:4] for line in said.splitlines()[::3]] == ["1:1:", "1:2:", "1:3:", "Seen"]
     assert "Enough for 90%: 1,499 people, or 3 waves" in said
     assert "the 95% interval" in said

@@ -22,9 +22,7 @@ def test_privatize_then_fit_keeps_the_labels(here):
     assert not release.simulated
     assert release.reports.min() < 0
 
-    said = run(
-        "fit", "topics", "r.npz", "-o", "f.nc", *SHORT, "--chains", "1"
-    ).stdout  # of several, some are left out
+    said = run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT, "--chains", "1").stdout  # of several, some are left out
     fit = cv.TopicModel.load("f.nc")
     assert list(fit.feature_names_in_) == WORDS
     assert fit.posterior["posterior"].sizes["topic"] == 2
@@ -56,9 +54,7 @@ def test_privatize_to_a_folder_of_files_then_fit_it(here):
 def test_a_network_says_its_kind(here):
     (here / "counts.csv").write_text("who,ann,bob\nann,0,3\nbob,3,0\n")
     fit = ("fit", "blocks", "r.npz", "-o", "f.nc", "--communities", "2", *SHORT[2:], "--force")
-    assert (
-        "Wrote r.npz: 2 x 2 reports, signed, of an undirected network." in privatized("--undirected").stdout
-    )
+    assert "Wrote r.npz: 2 x 2 reports, signed, of an undirected network." in privatized("--undirected").stdout
     assert cv.Release.load("r.npz").directed is False
     assert "set directed=False (on the command line, --undirected)" in fails(*fit)
     run(*fit, "--undirected")
@@ -117,9 +113,7 @@ def test_row_labels_and_columns_are_told(here):
         "privatize", "counts.csv", "-o", "s.npz", "--epsilon", 1, "--precision", 1, "--row-labels", "name"
     )
     (here / "counts.csv").write_text("id;a\n17;1\n18;2\n")
-    assert "got semicolons" in fails(
-        "privatize", "counts.csv", "-o", "s.npz", "--epsilon", 1, "--precision", 1
-    )
+    assert "got semicolons" in fails("privatize", "counts.csv", "-o", "s.npz", "--epsilon", 1, "--precision", 1)
 
 
 @pytest.mark.parametrize(
@@ -155,18 +149,7 @@ def test_truncated_on_request(here):
 def test_vocabulary_names_the_columns(here):
     np.save("counts.npy", COUNTS)
     (here / "words.txt").write_text("\n".join(reversed(WORDS)))
-    run(
-        "privatize",
-        "counts.npy",
-        "-o",
-        "r.npz",
-        "--epsilon",
-        1,
-        "--precision",
-        1,
-        "--vocabulary",
-        "words.txt",
-    )
+    run("privatize", "counts.npy", "-o", "r.npz", "--epsilon", 1, "--precision", 1, "--vocabulary", "words.txt")
     assert cv.Release.load("r.npz").column_labels == tuple(reversed(WORDS))
 
 
@@ -177,10 +160,7 @@ def test_vocabulary_names_the_columns(here):
         ({"--epsilon": "much"}, "epsilon must be a decimal number, got 'much'"),
         ({"--precision": "-1"}, "precision must be positive, got -1"),
         ({"counts.csv": "other.csv"}, "no counts at other.csv"),
-        (
-            {"counts.csv": "bad.csv"},
-            r"counts must be non-negative whole numbers, got a negative value at index",
-        ),
+        ({"counts.csv": "bad.csv"}, r"counts must be non-negative whole numbers, got a negative value at index"),
         ({"counts.csv": "bad.xyz"}, "bad.xyz must end in one of"),
         ({"--vocabulary": "missing.txt"}, "no vocabulary at missing.txt"),
         ({"--vocabulary": "short.txt"}, "short.txt must name the 8 columns of .*counts.csv, got 1 words"),
@@ -242,10 +222,7 @@ def test_a_level_of_rho(here):
     assert said.startswith(cv.PrivacyLevel.zcdp("0.125").describe())
     assert "Wrote r.npz: 20 x 8 reports, signed." in said
     assert cv.Release.load("r.npz").levels == cv.PrivacyLevel.zcdp("0.125")
-    assert (
-        "rho 12 hides practically nothing; a smaller rho hides more"
-        in run(*made, "--rho", "12", "--force").stderr
-    )
+    assert "rho 12 hides practically nothing; a smaller rho hides more" in run(*made, "--rho", "12", "--force").stderr
     assert "truncate must be False" in fails(*made, "--rho", "1", "--truncated", "--force")
     rule = "a level must be --epsilon and --precision, or --rho alone, got "
     assert rule + "--epsilon and --rho" in fails(*made, "--rho", "1", "--epsilon", "1", "--force")
@@ -263,9 +240,7 @@ def test_random_rounding_says_that_it_is_no_differential_privacy(here):
     assert release.mechanism == cv.mechanisms.RandomRounding(3)
     assert release.column_labels == tuple(WORDS)
     assert (abs(release.reports - COUNTS) < 3).all()
-    assert "is not differential privacy" in " ".join(
-        run("privatize", "--help").stdout.replace("│", " ").split()
-    )
+    assert "is not differential privacy" in " ".join(run("privatize", "--help").stdout.replace("│", " ").split())
     for options, rule in (
         (("--epsilon", "1", "--directed"), "without --epsilon and --directed or --undirected"),
         (("--signed",), "without --truncated or --signed"),
@@ -275,7 +250,5 @@ def test_random_rounding_says_that_it_is_no_differential_privacy(here):
         *rounding[:4], "--force", "--mechanism", "laplace", "--base", "3"
     )
     assert "got none" in fails(*rounding[:4], "--force", "--base", "3")
-    assert "--base must be a whole number of at least 2, such as --base 3, got none" in fails(
-        *rounding[:6], "--force"
-    )
+    assert "--base must be a whole number of at least 2, such as --base 3, got none" in fails(*rounding[:6], "--force")
     assert "base" in fails(*rounding[:7], "1", "--force")

@@ -48,14 +48,11 @@ def mechanism_of(release, *cell):
 def test_bands_are_the_intervals_that_they_are(here):
     release, said = imported("bands/miovd.csv")
     np.testing.assert_array_equal(
-        release.reports,
-        [[NAN, NAN, NAN], [0, NAN, 62], [NAN, NAN, NAN], [NAN, NAN, 118], [0, 0, NAN], [71, NAN, 240]],
+        release.reports, [[NAN, NAN, NAN], [0, NAN, 62], [NAN, NAN, NAN], [NAN, NAN, 118], [0, 0, NAN], [71, NAN, 240]]
     )
     assert mechanism_of(release, 0, 0) == m.Interval(1, 9)
     assert mechanism_of(release, 0, 1) == m.Interval(10, 50)
-    assert (
-        "18 cells: 7 counts, 11 in intervals (6 '1-9', 5 '10-50'), 0 hidden, 0 masked, 0 in totals." in said
-    )
+    assert "18 cells: 7 counts, 11 in intervals (6 '1-9', 5 '10-50'), 0 hidden, 0 masked, 0 in totals." in said
     assert release.source == "miovd.csv"
 
 
@@ -111,10 +108,7 @@ DESTATIS = [f"destatis-semicolon/{name}" for name in (
 
 @pytest.mark.parametrize("name", DESTATIS)
 def test_destatis(here, name):
-    stated = (
-        *("--mechanism", "suppression", "--below", "3"),
-        *("--absent", "x", "--missing", ".", "--zero", "-"),
-    )
+    stated = (*("--mechanism", "suppression", "--below", "3"), *("--absent", "x", "--missing", ".", "--zero", "-"))
     assert "state --thousands . if it is 1021" in refused(name, *stated)
     release, said = imported(name, *stated, "--thousands", ".")
     np.testing.assert_array_equal(release.reports, [[1021, 12, 0, 0], [2345, 0, 17, NAN], [1204, 31, 0, 5]])
@@ -137,9 +131,7 @@ def test_numbers_that_may_be_thousands_or_decimals(here):
     assert imported(*gaussian, "--decimal", ".")[0].reports[:, 0].tolist() == [12, 20, 18]
 
 
-CROSSTAB = np.loadtxt(
-    TABLES / "margins/crosstab.csv", delimiter=",", skiprows=1, usecols=range(1, 5), max_rows=6
-)
+CROSSTAB = np.loadtxt(TABLES / "margins/crosstab.csv", delimiter=",", skiprows=1, usecols=range(1, 5), max_rows=6)
 EXACT = ("--mechanism", "interval", "--lower", "0", "--upper", "inf")
 OF_LONG = ("--long", "town,kind", "--value", "n")
 
@@ -163,9 +155,7 @@ def test_rounded_totals_are_not_taken_for_exact_ones(here):
     table = ("margins/rr3.csv", *ROUNDING)
     assert "use with --totals-mechanism exact, or" in refused(*table)
     assert "must come with --totals-mechanism" in refused(*table, "--totals-in-table", "use")
-    release, _ = imported(
-        *table, "--totals-in-table", "use", "--totals-mechanism", "random-rounding --base 3"
-    )
+    release, _ = imported(*table, "--totals-in-table", "use", "--totals-mechanism", "random-rounding --base 3")
     assert {each.mechanism for each in release.extras.totals} == {m.RandomRounding(3)}
     assert release.reports.sum() == 591
 
@@ -206,10 +196,7 @@ def test_blanks_next_to_a_word_are_masked(here, name, empty):
 @pytest.mark.parametrize("name", ["twohead", "twohead_merged"])
 def test_two_header_rows(here, name):
     release, _ = imported(f"time-order/{name}.csv", *ROUNDING)
-    assert release.labels == (
-        ("North", "South"),
-        ("Male | 2019", "Male | 2020", "Female | 2019", "Female | 2020"),
-    )
+    assert release.labels == (("North", "South"), ("Male | 2019", "Male | 2020", "Female | 2019", "Female | 2020"))
     np.testing.assert_array_equal(release.reports, [[12, 15, 18, 21], [3, 6, 9, 12]])
     one, _ = imported("time-order/sub.csv", "--mechanism", "gaussian", "--sigma", "9", "--header-rows", "1")
     assert one.shape == (3, 2)
@@ -260,17 +247,7 @@ def test_a_column_of_statuses_says_why_a_number_is_missing(here):
         lines.append(f"{year},{place},0{place[0]},{cause},Number,{code},{code}.1,{next(values)},"
                      f"{statuses.get(number, '')},")  # fmt: skip
     (here / "t.csv").write_text("\n".join(lines))
-    stated = (
-        "--long",
-        "REF_DATE,GEO,Cause",
-        "--value",
-        "VALUE",
-        *SUPPRESSION,
-        "--absent",
-        "x",
-        "--missing",
-        "..",
-    )
+    stated = ("--long", "REF_DATE,GEO,Cause", "--value", "VALUE", *SUPPRESSION, "--absent", "x", "--missing", "..")
     release, said = run_import(here / "t.csv", *stated, "--status", "STATUS")
     expected = [[[12, NAN], [0, 30], [0, 11]], [[25, 14], [0, 17], [NAN, 40]]]
     np.testing.assert_array_equal(release.reports, expected)
@@ -286,9 +263,7 @@ def test_words_beside_zeros_are_warned_of(here):
     """As the Bureau of Labor Statistics publishes what it does not disclose."""
     Path("t.csv").write_text("area,sex,jobs,code\nA,M,12,\nA,F,0,N\nB,M,0,N\nB,F,34,\n")
     long = ("--long", "area,sex", "--value", "jobs", "--mechanism", "suppression", "--below", "5")
-    assert (
-        "warning: 'code' has 'N' only next to zeros: are these counts hidden" in run_import("t.csv", *long)[1]
-    )
+    assert "warning: 'code' has 'N' only next to zeros: are these counts hidden" in run_import("t.csv", *long)[1]
     release, said = run_import("t.csv", *long, "--status", "code", "--absent", "N")
     assert "next to zeros" not in said
     np.testing.assert_array_equal(release.reports, [[NAN, 12], [34, NAN]])
@@ -323,16 +298,10 @@ def test_an_owner_is_refused_without_a_count(here):
 
 
 def test_subtotals_are_dropped_and_no_totals_of_all(here):
-    Path("t.csv").write_text(
-        "r,a,b\nN1,10,13\nN2,12,27\nNorth,22,40\nS1,5,6\nS2,30,8\nSouth,35,14\nAll,57,54\n"
-    )
+    Path("t.csv").write_text("r,a,b\nN1,10,13\nN2,12,27\nNorth,22,40\nS1,5,6\nS2,30,8\nSouth,35,14\nAll,57,54\n")
     table = ("t.csv", "-o", "r.npz", *EXACT)
-    assert "'North' (the sum of 2 others), row 'South' (the sum of 2 others), row 'All'" in fails(
-        "import", *table
-    )
-    assert "needs totals of all other cells, got 'North'" in fails(
-        "import", *table, "--totals-in-table", "use"
-    )
+    assert "'North' (the sum of 2 others), row 'South' (the sum of 2 others), row 'All'" in fails("import", *table)
+    assert "needs totals of all other cells, got 'North'" in fails("import", *table, "--totals-in-table", "use")
     release, _ = run_import("t.csv", *EXACT, "--totals-in-table", "drop")
     assert release.labels[0] == ("N1", "N2", "S1", "S2")
 
@@ -404,18 +373,14 @@ def test_headings_and_labels_are_no_counts(here, text, said, options):
     assert release.shape[0] == text.count("\n") - 1
     hidden, masked = np.isnan(np.where(release.extras.mask, 0, release.reports)), release.extras.mask
     n = text.count(",\n") + text.count(",,")
-    assert (hidden.sum(), 0 if masked is None else masked.sum()) == (
-        (0, n) if "--missing" in options else (n, 0)
-    )
+    assert (hidden.sum(), 0 if masked is None else masked.sum()) == ((0, n) if "--missing" in options else (n, 0))
 
 
 def test_rates_beside_counts_are_refused(here):
     Path("t.csv").write_text("r,a,% a,b,Rate per 1000\nA,5,13,7,1\nB,12,27,5,4\n")
     said = fails("import", "t.csv", "-o", "r.npz", *EXACT)
     assert "got '% a', 'Rate per 1000': delete columns of rates, shares and averages" in said
-    assert "got '% a', 'Rate per 1000'" in fails(
-        "import", "t.csv", "-o", "r.npz", *EXACT, "--row-labels", "r"
-    )
+    assert "got '% a', 'Rate per 1000'" in fails("import", "t.csv", "-o", "r.npz", *EXACT, "--row-labels", "r")
     Path("t.csv").write_text("r,a,b\nA,5,7\nB,12,5\n")
     release, _ = run_import("t.csv", *EXACT)
     np.testing.assert_array_equal(release.reports, [[5, 7], [12, 5]])
@@ -441,9 +406,7 @@ def test_rates_with_names_of_one_word_are_refused(here, text, said, renamed):
 
 
 def test_levels_of_rates_are_refused(here):
-    Path("t.csv").write_text(
-        "area,what,value\nN,Deaths,12\nN,Rate per 1000,1\nS,Deaths,9\nS,Rate per 1000,2\n"
-    )
+    Path("t.csv").write_text("area,what,value\nN,Deaths,12\nN,Rate per 1000,1\nS,Deaths,9\nS,Rate per 1000,2\n")
     long = ("--long", "area,what", "--value", "value", *EXACT)
     assert "got what 'Rate per 1000': delete rates" in fails("import", "t.csv", "-o", "r.npz", *long)
     Path("t.csv").write_text(Path("t.csv").read_text().replace("Rate per 1000", "Births"))
@@ -459,18 +422,13 @@ def test_thousands_are_asked_for_and_warned_of(here, long):
     Path("t.csv").write_text(text.format("Thousands"))
     said = "are the numbers thousands, or rates, rather than counts? Multiply thousands by 1,000 in the file"
     assert any(said in asked for asked in json.loads(run("look", "t.csv", "--json").stdout)["questions"])
-    assert (
-        f"warning: {'Thousands' if long else 'Jobs in Thousands'!r}: {said}"
-        in run_import("t.csv", *options)[1]
-    )
+    assert f"warning: {'Thousands' if long else 'Jobs in Thousands'!r}: {said}" in run_import("t.csv", *options)[1]
     Path("t.csv").write_text(text.format("persons"))
     assert "warning" not in run_import("t.csv", *options)[1]
     assert not any(said in asked for asked in json.loads(run("look", "t.csv", "--json").stdout)["questions"])
     multiplied = text.format("Thousands")
     for number in ("12", "14", "22", ",9", ",7", ",5"):
-        multiplied = multiplied.replace(f"{number},", f"{number}000,").replace(
-            f"{number}\n", f"{number}000\n"
-        )
+        multiplied = multiplied.replace(f"{number},", f"{number}000,").replace(f"{number}\n", f"{number}000\n")
     Path("t.csv").write_text(multiplied)
     assert "warning" not in run_import("t.csv", *options[:-6], "--mechanism", "rounding", "--base", "1000")[1]
 
@@ -507,8 +465,6 @@ def test_rows_with_one_label_are_warned_of(here):
 
 def test_a_first_record_of_numbers_in_order_is_one_among_numbers(here):
     Path("t.csv").write_text("r,a,b,c\n,1,2,3\nX,9,13,8\n")
-    assert "got 1, 2, 3, which look like numbers of columns" in fails(
-        "import", "t.csv", "-o", "r.npz", *EXACT
-    )
+    assert "got 1, 2, 3, which look like numbers of columns" in fails("import", "t.csv", "-o", "r.npz", *EXACT)
     Path("t.csv").write_text("a,b,c\n1,2,3\n7,9,9\n")
     np.testing.assert_array_equal(run_import("t.csv", *EXACT)[0].reports, [[1, 2, 3], [7, 9, 9]])

@@ -54,33 +54,13 @@ def test_options_of_a_matrix_are_refused_beside_a_table(here):
         "import", "t.csv", "-o", "r.npz", *OTHERS, "--transpose"
     )
     assert "--long must come without --vocabulary" in fails(
-        "import",
-        "t.csv",
-        "-o",
-        "r.npz",
-        *OTHERS,
-        "--long",
-        "row,column",
-        "--value",
-        "n",
-        "--vocabulary",
-        "words.txt",
+        "import", "t.csv", "-o", "r.npz", *OTHERS, "--long", "row,column", "--value", "n", "--vocabulary", "words.txt"
     )
 
 
 EDGES = "Source,Target,Weight,Type\nA,B,4,Directed\nB,C,2,Directed\nC,A,3,Directed\n"
 PRIVATIZED = ("-o", "r.npz", "--epsilon", "1", "--precision", "2", "--force")
-OTHERS_OF_NETWORKS = (
-    "-o",
-    "r.npz",
-    "--mechanism",
-    "suppression",
-    "--below",
-    "2",
-    "--source",
-    "Others",
-    "--force",
-)
+OTHERS_OF_NETWORKS = ("-o", "r.npz", "--mechanism", "suppression", "--below", "2", "--source", "Others", "--force")
 
 
 @pytest.fixture
@@ -117,15 +97,7 @@ def test_an_analyst_imports_an_edge_list(with_networks):
     assert release.directed is True
     assert np.nansum(release.reports) == 9
     (with_networks / "edges.csv").write_text("a,b,k\nx,y,2\nz,x,few\n")
-    asked = (
-        "import",
-        "edges.csv",
-        "--network",
-        "--edge-columns",
-        "a, b, k",
-        "--undirected",
-        *OTHERS_OF_NETWORKS,
-    )
+    asked = ("import", "edges.csv", "--network", "--edge-columns", "a, b, k", "--undirected", *OTHERS_OF_NETWORKS)
     run(*asked, "--absent", "few")
     assert cv.Release.load("r.npz").directed is False
     assert "got 'few' in row 2" in fails(*asked)

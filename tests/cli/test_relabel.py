@@ -34,7 +34,5 @@ def test_names_of_a_file_are_kept_in_the_file_of_the_fit(fit, tmp_path):
     pd.testing.assert_frame_equal(found.topics().drop(columns="name"), fit.topics())
     names["topic"]["1"] |= {"leading": "x, y, z", "name": "war"}
     (tmp_path / "other.json").write_text(json.dumps(names))
-    assert "names must be from this fit, got topic '1' led by 'x, y, z'" in fails(
-        "relabel", "fit.nc", "other.json"
-    )
+    assert "names must be from this fit, got topic '1' led by 'x, y, z'" in fails("relabel", "fit.nc", "other.json")
     assert load("fit.nc")._reader.names_of() == {1: "trade"}

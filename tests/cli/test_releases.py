@@ -26,10 +26,7 @@ def test_each_kind_is_read_and_said(here, capsys):
     assert capsys.readouterr().out == ""
     found = releases.read_release(here / "both.npz")
     assert isinstance(found, cv.Reports)
-    assert (
-        capsys.readouterr().out
-        == f"2 releases of 6 x 4 counts: 6 of 6 rows are in more than one. {found.promise}\n"
-    )
+    assert capsys.readouterr().out == f"2 releases of 6 x 4 counts: 6 of 6 rows are in more than one. {found.promise}\n"
     assert releases.loaded(here / "both.npz").levels == found.levels
     assert capsys.readouterr().out == ""
     (here / "folder").mkdir()
@@ -37,17 +34,13 @@ def test_each_kind_is_read_and_said(here, capsys):
         (here / f"{name}.npz").rename(here / "folder" / f"{name}.npz")
     assert isinstance(releases.read_release(here / "folder"), ReleaseFiles)
     (here / "both.npz").rename(here / "folder" / "both.npz")
-    with pytest.raises(
-        ValueError, match=r"both.npz must have format 'countveil-release', got 'countveil-joined"
-    ):
+    with pytest.raises(ValueError, match=r"both.npz must have format 'countveil-release', got 'countveil-joined"):
         releases.read_release(here / "folder")
 
 
 def test_releases_that_do_not_fit_each_other_are_refused_with_the_file(here):
     write(here / "odd.npz", [cv.privatize(COUNTS, LEVEL), cv.privatize(COUNTS[:, :3], LEVEL)])
-    with pytest.raises(
-        ValueError, match=r"odd.npz must hold releases that can be joined: releases without column"
-    ):
+    with pytest.raises(ValueError, match=r"odd.npz must hold releases that can be joined: releases without column"):
         releases.loaded(here / "odd.npz")
 
 
@@ -62,6 +55,4 @@ def test_what_is_no_release_is_refused(here):
 def test_imported_reports_that_cannot_be_are_refused_with_the_file(here):
     values = np.array([[3, 1], [6, 0]])
     with pytest.raises(ValueError, match=r"one.npz must hold reports that its mechanism can produce"):
-        releases.check_imported(
-            here / "one.npz", cv.Release(values, cv.mechanisms.Rounding(3), False, source="Others")
-        )
+        releases.check_imported(here / "one.npz", cv.Release(values, cv.mechanisms.Rounding(3), False, source="Others"))

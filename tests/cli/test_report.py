@@ -26,16 +26,7 @@ def here(tmp_path, monkeypatch):
 
 def test_a_page_is_written_with_and_without_the_release(here):
     said = run(
-        "report",
-        "fit.nc",
-        "-o",
-        "fit.html",
-        "--release",
-        "survey.npz",
-        "--title",
-        "My <b>survey",
-        "--members",
-        "3",
+        "report", "fit.nc", "-o", "fit.html", "--release", "survey.npz", "--title", "My <b>survey", "--members", "3"
     ).stdout
     page = (here / "fit.html").read_text(encoding="utf-8")
     assert "Wrote fit.html: " in said
@@ -46,9 +37,7 @@ def test_a_page_is_written_with_and_without_the_release(here):
     assert "Simulated releases" in page
     assert "exists already" in fails("report", "fit.nc", "-o", "fit.html")
     run("report", "fit.nc", "-o", "fit.html", "--force")
-    assert "Not checked: this page was made without the release" in (here / "fit.html").read_text(
-        encoding="utf-8"
-    )
+    assert "Not checked: this page was made without the release" in (here / "fit.html").read_text(encoding="utf-8")
 
 
 def test_the_naive_way_is_shown_beside_it_if_asked(here):
@@ -120,9 +109,7 @@ def test_hostile_fits_are_refused_in_one_line_and_little_memory(here, capsys):
     victim.write_text(hostile.VICTIM)
     counts = np.random.default_rng(1).poisson(1.0, (12, 9))
     release = cv.privatize(counts, cv.PrivacyLevel(1, 1), column_labels=[f"word{i}" for i in range(9)])
-    cv.TopicModel(3, draws=10, tune=5, chains=2, seed=1, threads=1, progress=False).fit(release).save(
-        "valid.nc"
-    )
+    cv.TopicModel(3, draws=10, tune=5, chains=2, seed=1, threads=1, progress=False).fit(release).save("valid.nc")
     changes = dict(takewhile(lambda each: each[0] != "no seed", hostile.changes(victim).items()))
     assert len(changes) >= 20
     paths = {

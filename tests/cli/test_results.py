@@ -49,9 +49,7 @@ def test_a_fit_is_printed_as_json_and_all_else_goes_to_stderr(here):
     assert (found["verdict"], found["seed"], found["output"]) == (fit.diagnostics().verdict, 1, "f.nc")
     assert "Wrote f.nc" in done.stderr
     found = json.loads(
-        run(
-            "compare", "r.npz", "--topics", "1,2", *SHORT[2:8], "--folds", "2", "--seed", "1", "--json"
-        ).stdout
+        run("compare", "r.npz", "--topics", "1,2", *SHORT[2:8], "--folds", "2", "--seed", "1", "--json").stdout
     )
     assert [row["n_topics"] for row in found["models"]] == [1, 2]
     assert found["verdict"]

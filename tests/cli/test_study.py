@@ -48,9 +48,7 @@ def test_what_is_no_study_is_refused_in_one_line(here):
         *new, *ASKED, "--level", "10"
     )
     assert "levels must differ" in fails(*new, *ASKED, "--level", "10:1")
-    assert "must be a different file from" in fails(
-        "study", "new", "word.txt", "-o", "word.txt", *ASKED, "--force"
-    )
+    assert "must be a different file from" in fails("study", "new", "word.txt", "-o", "word.txt", *ASKED, "--force")
     assert "schema.axes must number 1 to 1, got 2" in fails(*new, "day.txt", *ASKED)
     assert "got 2 that it never makes, such as 'Ann', 'Bob'" in fails(
         "study", "new", "receiver.txt", "-o", "s.json", *ASKED

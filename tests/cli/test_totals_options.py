@@ -48,10 +48,7 @@ def here(tmp_path, monkeypatch):
 
 def families():
     """(axes, mechanism, values, labels) of the totals in the release."""
-    return [
-        (each.over, each.mechanism, each.values, each.labels)
-        for each in cv.Release.load("r.npz").extras.totals
-    ]
+    return [(each.over, each.mechanism, each.values, each.labels) for each in cv.Release.load("r.npz").extras.totals]
 
 
 def rounded_ages():
@@ -104,16 +101,7 @@ def test_both_margins_of_a_wide_table_are_kept(here):
     run("import", "margins.csv", "-o", "r.npz", *HIDDEN, *inside)
     wanted = [((1,), None, tuple(COUNTS.sum(1)), None), ((0,), None, tuple(COUNTS.sum(0)), None)]
     assert families() == wanted
-    run(
-        "import",
-        "margins.csv",
-        "-o",
-        "s.npz",
-        *HIDDEN,
-        *inside,
-        "--totals-mechanism",
-        "discrete-gaussian --sigma 3",
-    )
+    run("import", "margins.csv", "-o", "s.npz", *HIDDEN, *inside, "--totals-mechanism", "discrete-gaussian --sigma 3")
     assert len(cv.Release.load("s.npz").extras.totals) == 3
     write("both.csv", label=[*ROWS, *COLUMNS], deaths=[*COUNTS.sum(1), *COUNTS.sum(0)])
     run(*WIDE, "--force", "--totals", "both.csv", "--totals-of", "both")
@@ -126,10 +114,7 @@ def test_both_margins_of_a_wide_table_are_kept(here):
 @pytest.mark.parametrize(
     ("options", "rule"),
     [
-        (
-            ("--totals", "by_state.csv", "--totals-of", "rows"),
-            "must use labels of the table's 'rows', got 'south'",
-        ),
+        (("--totals", "by_state.csv", "--totals-of", "rows"), "must use labels of the table's 'rows', got 'south'"),
         (("--totals", "by_county.csv", "--totals-of", "states.csv"), "the table's 'state', got 'county 1'"),
         (("--totals", "by_state.csv", "--totals-of", "long.csv"), "groups must have columns among"),
         (("--totals", "by_state.csv", "--totals-of", "none.csv"), "or a file of groups, got 'none.csv'"),
@@ -166,9 +151,7 @@ def test_what_is_wrong_with_totals_is_said_in_one_line_and_nothing_is_written(he
     assert not (here / "r.npz").exists()
 
 
-@pytest.mark.parametrize(
-    "options", [("--total-row", "all"), ("--totals", "by_age.csv", "--totals-of", "columns")]
-)
+@pytest.mark.parametrize("options", [("--total-row", "all"), ("--totals", "by_age.csv", "--totals-of", "columns")])
 @pytest.mark.parametrize(("shape", "rule"), [((3,), "two axes, rows and columns, got 1"),
                                              ((2, 2, 2), "two axes, rows and columns, got 3")])  # fmt: skip
 def test_arrays_without_rows_and_columns_have_no_totals(here, options, shape, rule):
@@ -186,10 +169,7 @@ def test_a_sparse_matrix_has_no_row_that_is_called_as_the_totals(here):
     ("groups", "rule"),
     [
         (("states.csv", "states.csv"), "different names in different tables, got 'state' in two"),
-        (
-            ("states.csv", "named.csv"),
-            "have the name of a column in a table of totals, got 'totals'",
-        ),
+        (("states.csv", "named.csv"), "have the name of a column in a table of totals, got 'totals'"),
     ],
 )
 def test_files_of_groups_that_no_totals_are_of_are_refused(here, groups, rule):

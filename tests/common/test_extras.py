@@ -9,20 +9,14 @@ import pytest
 from countveil.common.extras import install
 
 ROOT = Path(__file__).parents[2]
-EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
-    "optional-dependencies"
-]
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
 FROM_AN_INDEX = re.compile(r"\b(?:install|add)(?:\s+-\S+)*\s+['\"]?countveil\b")
 
 
 def texts():
     """Every file that says something to readers, from help and error messages to pages, by its path."""
     files = [*ROOT.glob("*.md"), ROOT / "Makefile"]
-    for folder, endings in (
-        ("docs", ("*.md",)),
-        ("src", ("*.py", "*.html", "*.js")),
-        ("benchmarks", ("*.py",)),
-    ):
+    for folder, endings in (("docs", ("*.md",)), ("src", ("*.py", "*.html", "*.js")), ("benchmarks", ("*.py",))):
         for ending in endings:
             files += (ROOT / folder).rglob(ending)
     return {path: path.read_text(encoding="utf-8") for path in files}

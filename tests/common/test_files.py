@@ -75,13 +75,9 @@ def test_where_there_is_no_room_the_file_and_its_size_are_named(tmp_path):
 
 
 def test_a_table_holds_no_formulas_and_its_numbers_stay(tmp_path):
-    frame = pd.DataFrame(
-        {"=word": ["=1+1", "\x1b[2J", "plain"], "value": [-1.5, 2.0, 3.0], "any": [-1, "-1", None]}
-    )
+    frame = pd.DataFrame({"=word": ["=1+1", "\x1b[2J", "plain"], "value": [-1.5, 2.0, 3.0], "any": [-1, "-1", None]})
     write_csv(frame, tmp_path / "t.csv")
-    assert (tmp_path / "t.csv").read_text() == (
-        "'=word,value,any\n'=1+1,-1.5,-1\n\\x1b[2J,2.0,'-1\nplain,3.0,\n"
-    )
+    assert (tmp_path / "t.csv").read_text() == ("'=word,value,any\n'=1+1,-1.5,-1\n\\x1b[2J,2.0,'-1\nplain,3.0,\n")
     assert frame.columns[0] == "=word"
     assert frame.iloc[0, 0] == "=1+1"
     write_csv(frame.astype({"=word": "category"}), tmp_path / "u.csv")
@@ -161,9 +157,7 @@ def test_tables_that_cannot_be_written_are_refused(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"a table must end in .csv, .xlsx, .parquet, got t.txt"):
         write_table(table, tmp_path / "t.txt")
     monkeypatch.setattr(files, "find_spec", lambda name: None)
-    with pytest.raises(
-        ModuleNotFoundError, match=r"t\.xlsx needs openpyxl, which is missing: pip install openpyxl"
-    ):
+    with pytest.raises(ModuleNotFoundError, match=r"t\.xlsx needs openpyxl, which is missing: pip install openpyxl"):
         write_table(table, tmp_path / "t.xlsx")
     monkeypatch.setattr(files, "find_spec", lambda name: name)
     monkeypatch.setattr(files, "ROWS_OF_A_SHEET", 2)

@@ -76,9 +76,7 @@ def test_the_state_of_a_stream_is_sealed_too(tmp_path):
     (tmp_path / "bad.nc").write_bytes(content)
     with pytest.raises(ValueError, match="different bytes"):
         cv.TopicModel.load(tmp_path / "bad.nc")
-    bad = hostile.changed(
-        tmp_path / "fit.nc", tmp_path / "bad.nc", hostile.value_at("stream/phi_shapes", np.nan)
-    )
+    bad = hostile.changed(tmp_path / "fit.nc", tmp_path / "bad.nc", hostile.value_at("stream/phi_shapes", np.nan))
     with pytest.raises(ValueError, match=r"finite numbers of at least 0 at stream/phi_shapes"):
         cv.TopicModel.load(bad)
 
@@ -144,9 +142,7 @@ def swapped(reader, monkeypatch, swap):
 def test_a_release_is_no_fit(tmp_path):
     release = cv.simulate_release(np.ones((2, 2), int), cv.PrivacyLevel(1, 1), np.random.default_rng(1))
     release.save(tmp_path / "r.npz")
-    with pytest.raises(
-        ValueError, match=r"it must be a fit, got a release or another archive: countveil fit makes"
-    ):
+    with pytest.raises(ValueError, match=r"it must be a fit, got a release or another archive: countveil fit makes"):
         cv.TopicModel.load(tmp_path / "r.npz")
 
 
@@ -223,9 +219,7 @@ CHUNKS = {  # (filters skipped, a bit for each in the order shuffle, deflate; co
 def test_a_chunk_is_unpacked_where_deflate_was_not_skipped(skipped, content, whole, tmp_path):
     """HDF5 leaves a chunk as it is where a filter would not make it smaller, and notes so beside it."""
     with h5py.File(tmp_path / "a.nc", "w") as file:
-        made = file.create_dataset(
-            "a", shape=(64,), dtype="f8", chunks=(64,), shuffle=True, compression="gzip"
-        )
+        made = file.create_dataset("a", shape=(64,), dtype="f8", chunks=(64,), shuffle=True, compression="gzip")
         made.id.write_direct_chunk((0,), content, filter_mask=skipped)
     with (tmp_path / "a.nc").open("rb") as source, h5py.File(source) as file:
         if whole:
@@ -261,11 +255,7 @@ def put_growing(file):
 def test_arrays_that_no_fit_has_are_refused_with_what_they_are(put, said, tmp_path):
     with h5py.File(tmp_path / "a.nc", "w") as file:
         put(file)
-    with (
-        (tmp_path / "a.nc").open("rb") as source,
-        h5py.File(source) as file,
-        pytest.raises(ValueError, match=said),
-    ):
+    with (tmp_path / "a.nc").open("rb") as source, h5py.File(source) as file, pytest.raises(ValueError, match=said):
         Checked(file, source)
 
 
@@ -290,9 +280,7 @@ def python(tmp_path, monkeypatch):
 
 @pytest.mark.usefixtures("checked_apart")
 @pytest.mark.skipif(sys.platform == "win32", reason="programs by their first line are POSIX")
-def test_a_file_that_makes_the_hdf5_library_hang_or_crash_is_refused(
-    read_first, tmp_path, python, monkeypatch
-):
+def test_a_file_that_makes_the_hdf5_library_hang_or_crash_is_refused(read_first, tmp_path, python, monkeypatch):
     shutil.copyfile(read_first, tmp_path / "a.nc")
     python("echo ready", "kill -SEGV $$")
     with pytest.raises(ValueError, match=r"a\.nc .* got a crash of the HDF5 library \(signal 11\)"):
@@ -302,9 +290,7 @@ def test_a_file_that_makes_the_hdf5_library_hang_or_crash_is_refused(
         fit_files.check(tmp_path / "a.nc")
     monkeypatch.setattr(fit_files, "LEAST_SECONDS", 0.5)
     python("echo ready", "exec sleep 60")
-    with pytest.raises(
-        ValueError, match=r"a\.nc is not a fit saved by countveil: it must be readable, got no end"
-    ):
+    with pytest.raises(ValueError, match=r"a\.nc is not a fit saved by countveil: it must be readable, got no end"):
         fit_files.check(tmp_path / "a.nc")
 
 
@@ -322,9 +308,7 @@ def test_a_process_that_does_not_start_is_no_fault_of_the_file(lines, said, read
     monkeypatch.setattr(fit_files, "LEAST_SECONDS", 0.4)
     python(*lines)
     for read in (fit_files.check, cv.TopicModel.load):
-        with pytest.raises(
-            OSError, match=r"fit\.nc was not read: a fit is checked by a Python process"
-        ) as raised:
+        with pytest.raises(OSError, match=r"fit\.nc was not read: a fit is checked by a Python process") as raised:
             read(read_first)
         assert said in str(raised.value)
         assert "is not a fit" not in str(raised.value)
@@ -332,9 +316,7 @@ def test_a_process_that_does_not_start_is_no_fault_of_the_file(lines, said, read
 
 
 @pytest.mark.usefixtures("checked_apart")
-@pytest.mark.parametrize(
-    "error", [OSError(12, "Cannot allocate memory"), OSError("no processes on this system")]
-)
+@pytest.mark.parametrize("error", [OSError(12, "Cannot allocate memory"), OSError("no processes on this system")])
 def test_a_system_that_starts_no_processes_is_named(error, read_first, monkeypatch):
     def refuse(*_, **__):
         raise error

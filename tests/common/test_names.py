@@ -4,8 +4,7 @@ from countveil.common.names import joined, names_in
 
 
 @pytest.mark.parametrize(
-    "names",
-    [["age"], ["age", "sex"], ["Age, in years", "sex"], ['a "b", c', "d,"], ["x y", "5' 6"], ["µ, ü", "-"]],
+    "names", [["age"], ["age", "sex"], ["Age, in years", "sex"], ['a "b", c', "d,"], ["x y", "5' 6"], ["µ, ü", "-"]]
 )
 def test_names_come_back_from_one_text(names):
     assert names_in(joined(names)) == names
@@ -13,11 +12,7 @@ def test_names_come_back_from_one_text(names):
 
 @pytest.mark.parametrize(
     ("text", "names"),
-    [
-        ("age,sex", ["age", "sex"]),
-        (" age , sex ", ["age", "sex"]),
-        ('"Age, in years", sex', ["Age, in years", "sex"]),
-    ],
+    [("age,sex", ["age", "sex"]), (" age , sex ", ["age", "sex"]), ('"Age, in years", sex', ["Age, in years", "sex"])],
 )
 def test_spaces_around_names_are_left_out(text, names):
     assert names_in(text) == names

@@ -163,17 +163,13 @@ def test_names_are_those_of_columns_in_order():
 
 def test_without_formulaic_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "formulaic", None)
-    with pytest.raises(
-        ModuleNotFoundError, match=r"prevalence needs formulaic: pip install '.\[covariates\]'"
-    ):
+    with pytest.raises(ModuleNotFoundError, match=r"prevalence needs formulaic: pip install '.\[covariates\]'"):
         read()
 
 
 def test_terms_without_a_number_are_refused_by_name_and_row():
     frame = FRAME.assign(size=[1.0, 2.0, -1.0, 4.0, 5.0])
-    with pytest.raises(
-        ValueError, match=r"term 'log\(size\)' must be finite in every row, got nan in row cid"
-    ):
+    with pytest.raises(ValueError, match=r"term 'log\(size\)' must be finite in every row, got nan in row cid"):
         read("~ log(size)", frame)
     found = read("~ log(year)")
     for year, got in ((-1, "nan"), (0, "-inf")):
@@ -254,9 +250,7 @@ def test_what_participants_stated_is_a_table_of_the_rows():
     assert read("~ party + age", found, ["a", "b"]).terms == ("party[T.D]", "age")
     assert cv.covariates_of(cv.Release([[1]], level, True)) is None
     assert in_rows_of(np.ones((2, 2))) is None
-    once = in_rows_of(
-        cv.Release([[1], [2]], level, True, (("a", "a"), None), extras=Extras(covariates=stated))
-    )
+    once = in_rows_of(cv.Release([[1], [2]], level, True, (("a", "a"), None), extras=Extras(covariates=stated)))
     assert once.index.tolist() == [0, 1]
     with pytest.raises(TypeError, match="release must be a Release, got str"):
         cv.covariates_of("r.npz")

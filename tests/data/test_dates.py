@@ -185,12 +185,7 @@ def test_labels_are_put_in_order_and_a_gap_is_named_in_their_style(labels):
 @pytest.mark.parametrize("labels", SPELLINGS)
 def test_every_spelling_names_the_same_months(labels):
     found = dates_of(labels)
-    assert [(day.year, day.month) for day in found.first_day] == [
-        (2019, 11),
-        (2019, 12),
-        (2020, 1),
-        (2020, 2),
-    ]
+    assert [(day.year, day.month) for day in found.first_day] == [(2019, 11), (2019, 12), (2020, 1), (2020, 2)]
     assert np.diff(found.number).tolist() == [1, 1, 1]
     assert found.unit == "month"
 

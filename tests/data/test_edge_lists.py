@@ -36,13 +36,7 @@ def dense(edges):
 
 @pytest.mark.parametrize(
     "header",
-    [
-        "Source,Target,Weight",
-        "from,to,count",
-        "sender,receiver,n",
-        "weight,SENDER,Recipient",
-        "ego,alter,value",
-    ],
+    ["Source,Target,Weight", "from,to,count", "sender,receiver,n", "weight,SENDER,Recipient", "ego,alter,value"],
 )
 def test_columns_are_known_by_their_usual_names(file, header):
     lines = ["A,B,4", "B,C,2"] if not header.startswith("weight") else ["4,A,B", "2,B,C"]
@@ -53,9 +47,7 @@ def test_columns_are_known_by_their_usual_names(file, header):
 
 def test_columns_are_stated_where_their_names_do_not_show_them(file):
     path = file("a,b,k,day\nx,y,2,1\ny,x,5,1\n")
-    with pytest.raises(
-        ValueError, match=r"must have one column of senders.*--edge-columns SENDER,RECEIVER,WEIGHT"
-    ):
+    with pytest.raises(ValueError, match=r"must have one column of senders.*--edge-columns SENDER,RECEIVER,WEIGHT"):
         read_edges(path, directed=True)
     assert dense(read_edges(path, ["a", "b", "k"], directed=True)) == [[0, 2], [5, 0]]
     assert dense(read_edges(path, ["a", "b"], directed=True)) == [[0, 1], [1, 0]]
@@ -151,9 +143,7 @@ def test_an_undirected_pair_has_one_report(file, mechanism):
     with pytest.raises(ValueError, match="each pair of actors once"):
         import_edges(read_edges(file("from,to,count\nB,A,4\nA,B,3\n"), directed=False), mechanism, "Others")
     with pytest.raises(ValueError, match="got 'hidden' in row 2, column 'count'"):
-        import_edges(
-            read_edges(file("from,to,count\nB,A,4\nA,C,hidden\n"), directed=False), mechanism, "Others"
-        )
+        import_edges(read_edges(file("from,to,count\nB,A,4\nA,C,hidden\n"), directed=False), mechanism, "Others")
 
 
 def test_reports_need_a_column_of_reports(file):

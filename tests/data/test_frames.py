@@ -46,8 +46,7 @@ def test_coordinates_are_the_array_that_they_list(form):
     }[form]
     shape = TENSOR.shape
     assert_same_cells(
-        PrivatizedCounts.from_coordinates(where, values, 0.5, shape=shape, labels=LABELS),
-        PrivatizedCounts(TENSOR, 0.5),
+        PrivatizedCounts.from_coordinates(where, values, 0.5, shape=shape, labels=LABELS), PrivatizedCounts(TENSOR, 0.5)
     )
     assert_same_cells(ExactCounts.from_coordinates(where, values, shape=shape), ExactCounts(TENSOR))
     assert_same_cells(NaiveCounts.from_coordinates(where, values, shape=shape), NaiveCounts(TENSOR))
@@ -146,8 +145,7 @@ def test_categories_may_be_told_beforehand_or_by_the_column(dtype):
 def test_a_column_of_values(dtype):
     cells, axes = CELLS.astype({"report": dtype}), ["sender", "action", "year"]
     assert_same_cells(
-        PrivatizedCounts.from_frame(cells, axes, "report", 0.5, categories=KNOWN),
-        PrivatizedCounts(COUNTED, 0.5),
+        PrivatizedCounts.from_frame(cells, axes, "report", 0.5, categories=KNOWN), PrivatizedCounts(COUNTED, 0.5)
     )
     assert_same_cells(PrivatizedCounts.from_frame(cells, axes, value="report", alpha=[0.5, 0.1, 0.2], categories=KNOWN),
                       PrivatizedCounts(COUNTED, [0.5, 0.1, 0.2]))  # fmt: skip
@@ -260,9 +258,7 @@ def test_a_matrix_is_folded_by_a_shape():
     assert flat.folded(TENSOR.shape, LABELS).labels == tuple(LABELS)
     assert flat.mode_shape == (2, 12)
     assert found.take(np.array([1])).labels[0] == ["b"]
-    cells = PrivatizedCounts(TENSOR.reshape(2, -1), np.linspace(0, 0.9, 24).reshape(2, 12)).folded(
-        TENSOR.shape
-    )
+    cells = PrivatizedCounts(TENSOR.reshape(2, -1), np.linspace(0, 0.9, 24).reshape(2, 12)).folded(TENSOR.shape)
     assert_same_cells(cells, PrivatizedCounts(TENSOR, np.linspace(0, 0.9, 24).reshape(TENSOR.shape)))
 
 

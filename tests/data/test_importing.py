@@ -97,9 +97,7 @@ def test_frames_and_sparse_arrays_keep_what_they_have():
     np.testing.assert_array_equal(release.reports, [[3, np.nan], [0, 6]])
     sparse = cv.import_reports(sp.csr_array([[0, 3, 0], [6, 0, 0]]), m.RandomRounding(3), "s")
     assert sp.issparse(sparse.reports)
-    assert_same_data(
-        observations_of(sparse), cv.Reports(np.array([[0, 3, 0], [6, 0, 0]]), m.RandomRounding(3))
-    )
+    assert_same_data(observations_of(sparse), cv.Reports(np.array([[0, 3, 0], [6, 0, 0]]), m.RandomRounding(3)))
 
 
 def test_names_of_axes_come_back_from_a_file_and_name_the_columns_of_tables(tmp_path):
@@ -111,31 +109,20 @@ def test_names_of_axes_come_back_from_a_file_and_name_the_columns_of_tables(tmp_
     fit = cv.TopicModel(1, draws=4, tune=4, chains=2, seed=1, progress=False).fit(release)
     assert fit.counts_table(release).columns[:2].tolist() == ["Age group", "sex"]
     wide = frame.pivot(index="Age group", columns="sex", values="n")
-    for values, names in (
-        (wide, ("Age group", "sex")),
-        (wide.rename_axis(columns=None), ("Age group", None)),
-    ):
+    for values, names in ((wide, ("Age group", "sex")), (wide.rename_axis(columns=None), ("Age group", None))):
         assert cv.import_reports(values, m.RandomRounding(3), "a table").extras.axis_names == names
     assert cv.import_reports(wide.to_numpy(), m.RandomRounding(3), "a table").extras.axis_names is None
 
 
 @pytest.mark.parametrize(
     ("given", "names"),
-    [
-        (("", "b"), (None, "b")),
-        (("", ""), None),
-        ((2020, None), ("2020", None)),
-        ((np.str_("a"), "b"), ("a", "b")),
-    ],
+    [(("", "b"), (None, "b")), (("", ""), None), ((2020, None), ("2020", None)), ((np.str_("a"), "b"), ("a", "b"))],
 )
 def test_names_of_axes_are_text_and_empty_ones_are_none(given, names):
     wide = pd.DataFrame([[3, 0], [6, 9]]).rename_axis(index=given[0], columns=given[1])
     long = pd.DataFrame({given[0]: list("aabb"), "y": list("fmfm"), "n": [30, 9, 12, 0]})
     assert cv.import_reports(wide, m.RandomRounding(3), "a table").extras.axis_names == names
-    assert (
-        cv.import_reports(wide.to_numpy(), m.RandomRounding(3), "s", axis_names=given).extras.axis_names
-        == names
-    )
+    assert cv.import_reports(wide.to_numpy(), m.RandomRounding(3), "s", axis_names=given).extras.axis_names == names
     if isinstance(given[0], str):
         found = cv.import_long(long, [given[0], "y"], "n", m.RandomRounding(3), "a table").extras.axis_names
         assert found == (str(given[0]) or None, "y")
@@ -146,9 +133,7 @@ def test_rows_that_a_long_table_lacks_are_reports_only_where_absence_is_one():
     hidden = cv.import_long(frame, ["place", "age"], "n", m.Suppression(10), "s")
     np.testing.assert_array_equal(hidden.reports, [[12, np.nan], [np.nan, 0]])
     assert hidden.labels == (("a", "b"), ("x", "y"))
-    with pytest.raises(
-        ValueError, match=r"row for every cell, because rounding .*, got 1 cells .*background=0"
-    ):
+    with pytest.raises(ValueError, match=r"row for every cell, because rounding .*, got 1 cells .*background=0"):
         cv.import_long(frame.fillna(3), ["place", "age"], "n", m.Rounding(3), "s")
     with pytest.raises(ValueError, match="row for every cell"):
         cv.import_long(frame.fillna(3), ["place", "age"], "n", m.DiscreteGaussian(3), "s")
@@ -295,9 +280,7 @@ def test_joined_releases_keep_their_masks_and_go_by_row():
         cv.join([hidden, cv.import_reports(values, each, "s", mask=MASK, **names)])
 
 
-LONG = pd.DataFrame(
-    {"place": list("aabb"), "day": [1, 2, 1, 3], "n": [12.0, 3.0, 0.0, 6.0], "regime": list("hrhr")}
-)
+LONG = pd.DataFrame({"place": list("aabb"), "day": [1, 2, 1, 3], "n": [12.0, 3.0, 0.0, 6.0], "regime": list("hrhr")})
 
 
 def test_mechanisms_of_a_long_table_go_by_an_axis_or_another_column():
@@ -308,14 +291,10 @@ def test_mechanisms_of_a_long_table_go_by_an_axis_or_another_column():
     assert wanted.mechanism.shape == (1, 3)
     assert wanted.mechanism.mechanisms == tuple(stated.values())
     regimes = {"h": m.Suppression(10), "r": m.RandomRounding(3)}
-    found = cv.import_long(
-        LONG.iloc[::-1], ["place", "day"], "n", regimes, "s", by="regime", background="missing"
-    )
+    found = cv.import_long(LONG.iloc[::-1], ["place", "day"], "n", regimes, "s", by="regime", background="missing")
     assert_same_data(
         observations_of(found),
-        cv.Reports(
-            found.reports, np.array([[*regimes.values(), regimes["r"]]], dtype=object), found.extras.mask
-        ),
+        cv.Reports(found.reports, np.array([[*regimes.values(), regimes["r"]]], dtype=object), found.extras.mask),
     )
     full = LONG[LONG["day"] == 1]
     one = cv.import_long(full, ["place", "regime"], "n", regimes, "s", by="regime")
@@ -476,9 +455,7 @@ def test_dates_that_could_begin_with_the_day_or_the_month_stay_as_text_until_the
         cv.DynamicModel(1).in_time(found)
     inside, _ = cv.DynamicModel(1, day_first=False).in_time(found)
     assert inside.row_labels == dates
-    np.testing.assert_array_equal(
-        inside.provenance.published.report(0).values, 3 * np.arange(24).reshape(12, 2)
-    )
+    np.testing.assert_array_equal(inside.provenance.published.report(0).values, 3 * np.arange(24).reshape(12, 2))
 
 
 @pytest.mark.parametrize(
@@ -496,9 +473,7 @@ def test_a_table_of_large_noisy_values_is_told_of_thresholds(noise, name):
 
 def test_a_code_far_below_zero_is_refused_with_what_to_do():
     values = np.array([[-99.0, 4], [3, -99]])
-    with pytest.raises(
-        ValueError, match=r"never reported: --missing -99; make hidden counts NaN: --absent -99"
-    ):
+    with pytest.raises(ValueError, match=r"never reported: --missing -99; make hidden counts NaN: --absent -99"):
         cv.import_reports(values, m.Gaussian(2), "s")
     cv.import_reports(values, m.Gaussian(2), "s", mask=values < 0)
     hidden = np.where(values < 0, np.nan, values)

@@ -146,9 +146,7 @@ def test_the_catalogue_names_every_way_in():
 def test_a_release_takes_a_mask_and_offsets():
     release = cv.privatize(np.ones((3, 2), dtype=int), cv.PrivacyLevel(1, 1))
     mask = np.array([[True, False], [False, False], [False, False]])
-    found = cv.PrivatizedCounts.from_release(
-        release, mask=mask, row_offset=[1.0, 2.0, 4.0], column_offset=[5.0, 10.0]
-    )
+    found = cv.PrivatizedCounts.from_release(release, mask=mask, row_offset=[1.0, 2.0, 4.0], column_offset=[5.0, 10.0])
     assert found.n_masked == 1
     np.testing.assert_allclose(found.prior_scale_d, [1.0, 0.5, 0.25])
     np.testing.assert_allclose(found.prior_scale_v, [0.2, 0.1])

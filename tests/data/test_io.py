@@ -47,11 +47,7 @@ def test_matrix_market(tmp_path, container):
 
 @pytest.mark.parametrize(
     "text",
-    [
-        ",a,b,c\nx,0,2,1\ny,4,0,3\n",
-        "name,a,b,c\r\nx,0,2,1\r\ny,4,0,3\r\n",
-        '﻿"", a ,b,c\n\nx,0,2.0,1\ny ,4,0,3e0',
-    ],
+    [",a,b,c\nx,0,2,1\ny,4,0,3\n", "name,a,b,c\r\nx,0,2,1\r\ny,4,0,3\r\n", '﻿"", a ,b,c\n\nx,0,2.0,1\ny ,4,0,3e0'],
 )
 def test_csv_with_row_labels(csv_file, text):
     table = read_counts(csv_file(text))
@@ -116,11 +112,7 @@ ROWS = range(1, 13)
     [
         ("number,a\n" + "".join(f"{i},{i % 3}\n" for i in ROWS), {}, "the first column increases"),
         ("a,number\n" + "".join(f"{i % 3},{i}.0\n" for i in ROWS), {}, "column 1 holds consecutive numbers"),
-        (
-            ",doc_id,a\n" + "".join(f"x,{i * i % 13},{i}{i}\n" for i in ROWS[:4]),
-            {},
-            "column 'doc_id' has another",
-        ),
+        (",doc_id,a\n" + "".join(f"x,{i * i % 13},{i}{i}\n" for i in ROWS[:4]), {}, "column 'doc_id' has another"),
         (
             "".join(f"{i % 3},{i}\n" for i in ROWS),
             {"header": False},
@@ -138,9 +130,7 @@ def test_a_column_of_a_csv_that_looks_like_an_index_is_warned_of(csv_file, text,
 
 def test_a_saved_index_in_a_csv_is_refused_except_as_row_labels(csv_file):
     path = csv_file(",Unnamed: 0,a\n0,0,2\n1,1,0\n")
-    message = (
-        f"counts in {path} must not have their index among them, got a column called 'Unnamed: 0': name it"
-    )
+    message = f"counts in {path} must not have their index among them, got a column called 'Unnamed: 0': name it"
     with pytest.raises(ValueError, match=re.escape(message)):
         read_counts(path)
     path = csv_file("a,index\n2,7\n0,5\n1,3\n")
@@ -394,10 +384,7 @@ def test_rows_with_labels_are_all_there(here):
 def test_annotated_data_has_its_names(here):
     import anndata
 
-    data = anndata.AnnData(
-        np.log1p(SPARSE_COUNTS.astype(float)),
-        layers={"counts": sp.csr_matrix(SPARSE_COUNTS)},
-    )
+    data = anndata.AnnData(np.log1p(SPARSE_COUNTS.astype(float)), layers={"counts": sp.csr_matrix(SPARSE_COUNTS)})
     data.obs_names, data.var_names = ["c0", "c1"], [f"g{v}" for v in range(8)]
     data.write_h5ad("a.h5ad")
     found = read_counts("a.h5ad", layer="counts")
@@ -427,11 +414,7 @@ def test_whole_files_pass(tmp_path):
     check_npy(tmp_path / "a.npy")
     sp.save_npz(tmp_path / "a.npz", sp.csr_array(counts))
     check_npz(tmp_path / "a.npz")
-    for name, matrix in (
-        ("a", sp.csr_array(counts)),
-        ("b", counts),
-        ("c", sp.csr_array(np.eye(3, dtype=int))),
-    ):
+    for name, matrix in (("a", sp.csr_array(counts)), ("b", counts), ("c", sp.csr_array(np.eye(3, dtype=int)))):
         scipy.io.mmwrite(tmp_path / f"{name}.mtx", matrix)
         check_matrix_market(tmp_path / f"{name}.mtx")
         assert read_counts(tmp_path / f"{name}.mtx").values.shape == matrix.shape
@@ -449,9 +432,7 @@ def test_an_array_must_be_as_long_as_it_says(tmp_path, content):
             read_counts(tmp_path / name)
 
 
-@pytest.mark.parametrize(
-    "values", [np.array([[b"12345678"]]), np.array([["a"]]), np.array([["1990"]], "M8[Y]")]
-)
+@pytest.mark.parametrize("values", [np.array([[b"12345678"]]), np.array([["a"]]), np.array([["1990"]], "M8[Y]")])
 def test_an_array_of_something_else_than_numbers_is_refused(tmp_path, values):
     np.save(tmp_path / "a.npy", values)
     with pytest.raises(ValueError, match=r"a\.npy must hold an array written .*counts must be numbers, got "):
@@ -485,10 +466,7 @@ def test_a_sparse_matrix_is_no_larger_than_its_bytes_can_be(tmp_path, shape):
         ("%%MatrixMarket matrix coordinate integer general\n3 3 1000000000000\n1 1 1\n", "fewer bytes"),
         ("%%MatrixMarket matrix array integer general\n1000000 1000000\n1\n", "fewer bytes"),
         ("%%MatrixMarket matrix coordinate integer general\n%\n1000000000000 3 1\n1 1 1\n", "75 bytes"),
-        (
-            "%%MatrixMarket matrix coordinate integer general\n3 3\n",
-            r"three sizes in one line, got \[3, 3\]",
-        ),
+        ("%%MatrixMarket matrix coordinate integer general\n3 3\n", r"three sizes in one line, got \[3, 3\]"),
         ("%%MatrixMarket matrix array integer general\n0 3\n0\n2\n", "0 x 3"),
         ("%%MatrixMarket matrix coordinate integer general\n3 0 0\n", "3 x 0"),
         ("%%MatrixMarket matrix array integer general\n2 1\n0\n\x01\n", "other characters"),
@@ -498,9 +476,7 @@ def test_a_sparse_matrix_is_no_larger_than_its_bytes_can_be(tmp_path, shape):
 )
 def test_a_matrix_market_file_must_hold_what_it_declares(tmp_path, text, got):
     (tmp_path / "a.mtx").write_text(text)
-    with pytest.raises(
-        ValueError, match=r"a\.mtx must hold a MatrixMarket matrix, got ValueError: must .*"
-    ) as refused:
+    with pytest.raises(ValueError, match=r"a\.mtx must hold a MatrixMarket matrix, got ValueError: must .*") as refused:
         read_counts(tmp_path / "a.mtx")
     assert re.search(got, str(refused.value))
 

@@ -28,9 +28,7 @@ def simulated(rows="abcd", seed=1, level=LEVEL, counts=COUNTS, **options):
 def with_covariates(seed):
     noisy = simulated(seed=seed)
     beside = RowCovariates((Covariate("party", ("D", "R")),), tuple((p,) for p in "DRDR"))
-    return cv.Release(
-        noisy.reports, noisy.mechanism, noisy.truncated, noisy.labels, extras=Extras(covariates=beside)
-    )
+    return cv.Release(noisy.reports, noisy.mechanism, noisy.truncated, noisy.labels, extras=Extras(covariates=beside))
 
 
 def masked():
@@ -122,8 +120,7 @@ def test_only_what_was_joined_is_saved(tmp_path):
     ]
     for each in changed:
         with pytest.raises(
-            ValueError,
-            match=r"^save must be called on an unchanged result of join, got changed or other reports",
+            ValueError, match=r"^save must be called on an unchanged result of join, got changed or other reports"
         ):
             each.save(tmp_path / "other.npz")
     assert not list(tmp_path.iterdir())
@@ -150,9 +147,7 @@ def test_a_release_and_a_file_of_several_are_told_apart(tmp_path):
     simulated().save(tmp_path / "one.npz")
     cv.join([simulated(), simulated(seed=2)]).save(tmp_path / "both.npz")
     assert [each.shape for each in joined_files.read(tmp_path / "one.npz")] == [(4, 3)]
-    with pytest.raises(
-        ReleaseError, match="must have format 'countveil-release', got 'countveil-joined-release"
-    ):
+    with pytest.raises(ReleaseError, match="must have format 'countveil-release', got 'countveil-joined-release"):
         cv.Release.load(tmp_path / "both.npz")
     with pytest.raises(ValueError, match=r"releases must be two or more to be joined, got 1$"):
         cv.join(tmp_path / "one.npz")
@@ -235,9 +230,7 @@ def test_what_was_put_together_otherwise_is_refused(tmp_path, change, rule):
 def test_releases_that_are_packed_again_are_refused(tmp_path):
     """They could ask for three hundred times three hundred times their bytes."""
     _archive.write(tmp_path / "both.npz", joined_files.members_of([contents(1)[0], bytes(10**6)]))
-    with pytest.raises(
-        ReleaseError, match=r"releases that are not packed again, got \d+ bytes that declare 10"
-    ):
+    with pytest.raises(ReleaseError, match=r"releases that are not packed again, got \d+ bytes that declare 10"):
         joined_files.read(tmp_path / "both.npz")
 
 

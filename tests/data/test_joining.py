@@ -25,9 +25,7 @@ CASES = {
     "suppression": lambda r, y: np.where((y >= 1) & (y < 5), 0.0, -np.inf),
 }
 """log P(report | counts) up to a constant."""
-COUNTS = pd.DataFrame(
-    np.arange(12).reshape(4, 3), index=["ann", "bob", "cy", "di"], columns=["tea", "milk", "jam"]
-)
+COUNTS = pd.DataFrame(np.arange(12).reshape(4, 3), index=["ann", "bob", "cy", "di"], columns=["tea", "milk", "jam"])
 
 
 def wave(rows, seed, level=LEVEL, columns=("tea", "milk", "jam"), **options):
@@ -97,9 +95,7 @@ def test_one_record_in_two_spellings_is_one_row(one, other):
     def named(name, seed, **stated):
         release = wave(["bob", "ann"], seed)
         labels = (("bob", name), release.column_labels)
-        return cv.Release(
-            release.reports, LEVEL, release.truncated, labels, simulated=True, extras=Extras(**stated)
-        )
+        return cv.Release(release.reports, LEVEL, release.truncated, labels, simulated=True, extras=Extras(**stated))
 
     asked = (Covariate("age"),)
     first = named(one, 1, covariates=RowCovariates(asked, (("20",), ("30",))))
@@ -157,8 +153,7 @@ def test_a_further_report_keeps_what_is_promised():
 @pytest.mark.long
 def test_sparse_releases_are_joined_up_to_a_size():
     narrow, wide = (
-        [cv.Release(sp.csr_array((3, n), dtype=np.int64), LEVEL, True) for _ in range(2)]
-        for n in (2, 7_000_000)
+        [cv.Release(sp.csr_array((3, n), dtype=np.int64), LEVEL, True) for _ in range(2)] for n in (2, 7_000_000)
     )
     assert cv.join(narrow).mode_shape == (3, 2)
     with pytest.raises(ValueError, match=r"at most 20,000,000 cells together .*, got 21,000,000"):
@@ -189,9 +184,7 @@ def test_reports_without_a_level_promise_nothing_together():
 @pytest.mark.long
 def test_two_reports_say_more_than_one():
     rng = np.random.default_rng(5)
-    counts = pd.DataFrame(
-        rng.poisson(6.0, (60, 8)), index=[f"p{d}" for d in range(60)], columns=list("abcdefgh")
-    )
+    counts = pd.DataFrame(rng.poisson(6.0, (60, 8)), index=[f"p{d}" for d in range(60)], columns=list("abcdefgh"))
     first, second = (cv.simulate_release(counts, LEVEL, np.random.default_rng(s)) for s in (1, 2))
     settings = {"likelihood": "poisson", "draws": 60, "tune": 60, "chains": 1, "seed": 1, "progress": False}
     widths, errors = [], []
@@ -248,10 +241,7 @@ def test_counts_given_up_to_four_reports_have_their_exact_law(n, p):
     )
     seen = np.bincount(found, minlength=y.size)
     often = law * draws >= 5.0
-    observed, expected = (
-        np.append(seen[often], seen[~often].sum()),
-        np.append(law[often], law[~often].sum()) * draws,
-    )
+    observed, expected = (np.append(seen[often], seen[~often].sum()), np.append(law[often], law[~often].sum()) * draws)
     statistic = ((observed - expected) ** 2 / np.maximum(expected, 1e-9))[expected > 1.0].sum()
     assert stats.chi2.sf(statistic, (expected > 1.0).sum() - 1) > 1e-4
     assert seen[law == 0.0].sum() == 0
@@ -260,21 +250,13 @@ def test_counts_given_up_to_four_reports_have_their_exact_law(n, p):
 REFUSED = {
     "one": (lambda: [wave(["ann"], 1)], "two or more"),
     "twice": (lambda: [wave(["ann", "bob"], 1)] * 2, "the same reports in releases 1 and 2"),
-    "columns": (
-        lambda: [wave(["ann"], 1), wave(["ann"], 2, columns=["tea", "milk"])],
-        "got 'jam' in some of them",
-    ),
+    "columns": (lambda: [wave(["ann"], 1), wave(["ann"], 2, columns=["tea", "milk"])], "got 'jam' in some of them"),
     "sizes": (
-        lambda: [
-            cv.simulate_release(np.ones((n, 2), dtype=int), LEVEL, np.random.default_rng(n)) for n in (2, 3)
-        ],
+        lambda: [cv.simulate_release(np.ones((n, 2), dtype=int), LEVEL, np.random.default_rng(n)) for n in (2, 3)],
         r"same number of them, got \[2, 3\]",
     ),
     "labels": (
-        lambda: [
-            wave(["ann"], 1),
-            cv.simulate_release(np.ones((1, 3), dtype=int), LEVEL, np.random.default_rng(1)),
-        ],
+        lambda: [wave(["ann"], 1), cv.simulate_release(np.ones((1, 3), dtype=int), LEVEL, np.random.default_rng(1))],
         "must all have row labels, or none",
     ),
     "no row in common": (
@@ -282,10 +264,7 @@ REFUSED = {
         "rows in common to be of the same counts, got 3 labels, each in only one of them",
     ),
     "axes": (
-        lambda: [
-            wave(["ann"], 1),
-            cv.simulate_release(np.ones((1, 3, 2), dtype=int), LEVEL, np.random.default_rng(1)),
-        ],
+        lambda: [wave(["ann"], 1), cv.simulate_release(np.ones((1, 3, 2), dtype=int), LEVEL, np.random.default_rng(1))],
         "as many axes as the first, 2, got one with 3",
     ),
 }
@@ -306,9 +285,7 @@ def test_a_row_in_two_waves_is_refused_and_one_in_the_same_wave_twice_is_not():
         return cv.Release(release.reports, LEVEL, release.truncated, release.labels, True, extras=waves)
 
     assert cv.join([in_waves(1, 0, 1), in_waves(2, 0, 1), wave(["bob"], 3)]).mode_shape == (2, 3)
-    with pytest.raises(
-        ValueError, match="got row 'bob' in the waves 'autumn' and 'spring': collect the waves"
-    ):
+    with pytest.raises(ValueError, match="got row 'bob' in the waves 'autumn' and 'spring': collect the waves"):
         cv.join([in_waves(1, 0, 1), in_waves(2, 0, 0)])
 
 
@@ -334,8 +311,7 @@ def test_nodes_of_an_undirected_network_find_each_other_in_another_order():
     counts = pd.DataFrame([[0, 50, 9], [50, 0, 70], [9, 70, 3]], index=list("abc"), columns=list("abc"))
     rng = np.random.default_rng(1)
     one, two = (
-        cv.simulate_release(each, LEVEL, rng, directed=False)
-        for each in (counts, counts.loc[list("cab"), list("cab")])
+        cv.simulate_release(each, LEVEL, rng, directed=False) for each in (counts, counts.loc[list("cab"), list("cab")])
     )
     values, _, mask, _ = joining.placed(two, (one.row_labels, one.row_labels))
     own = np.asarray(two.reports.todense() if hasattr(two.reports, "todense") else two.reports)
@@ -361,9 +337,7 @@ def test_fresh_noise_that_agrees_by_chance_is_taken(epsilon):
 @pytest.mark.parametrize("truncate", [True, False])
 def test_rows_with_the_same_noise_are_refused(truncate):
     counts = pd.DataFrame(np.random.default_rng(1).poisson(3.0, (5, 60)), index=list("abcde"))
-    one, two = (
-        cv.simulate_release(counts, LEVEL, np.random.default_rng(seed), truncate=truncate) for seed in (1, 2)
-    )
+    one, two = (cv.simulate_release(counts, LEVEL, np.random.default_rng(seed), truncate=truncate) for seed in (1, 2))
     cv.join([one, two])
     values = np.asarray(two.reports.todense() if hasattr(two.reports, "todense") else two.reports).copy()
     first = np.asarray(one.reports.todense() if hasattr(one.reports, "todense") else one.reports)
@@ -381,9 +355,7 @@ PARTY = (Covariate("party", ("D", "R")),)
 def stated(rows, values, covariates=PARTY, seed=0):
     noisy = wave(rows, seed)
     beside = RowCovariates(tuple(covariates), tuple(values))
-    return cv.Release(
-        noisy.reports, noisy.mechanism, noisy.truncated, noisy.labels, extras=Extras(covariates=beside)
-    )
+    return cv.Release(noisy.reports, noisy.mechanism, noisy.truncated, noisy.labels, extras=Extras(covariates=beside))
 
 
 @pytest.mark.long
@@ -396,9 +368,7 @@ def test_covariates_of_joined_rows_are_kept():
     assert list(both["party"].cat.categories) == ["D", "R", "I"]
     assert both["party"].astype(object).fillna("-").tolist() == ["D", "R", "I", "-"]
     assert both["age"].fillna(-1).tolist() == [-1, 40, 50.5, -1]
-    with pytest.raises(
-        ValueError, match="covariate 'age' must have no missing values, got 1, the first in row ann"
-    ):
+    with pytest.raises(ValueError, match="covariate 'age' must have no missing values, got 1, the first in row ann"):
         cv.TopicModel(2, prevalence="~ age").fit(cv.join([spring, autumn]))
     assert cv.covariates_of(cv.join([wave(["ann"], 4), wave(["ann"], 5)])) is None
     more = cv.join([spring, stated(["ann", "bob"], [("D",), ("R",)], seed=6)])
@@ -510,11 +480,7 @@ STATED = RowCovariates((PARTIES, AGE), (("D", "41"), ("D", "42"), ("R", "30"), (
 
 def test_covariates_that_stay_are_of_the_person_and_those_that_change_are_left_out_by_name(tmp_path):
     cv.Release(
-        VALUES,
-        STRONG,
-        True,
-        (PEOPLE, ("a", "b", "c")),
-        extras=Extras(waves=(NAMES, OF_ROW), covariates=STATED),
+        VALUES, STRONG, True, (PEOPLE, ("a", "b", "c")), extras=Extras(waves=(NAMES, OF_ROW), covariates=STATED)
     ).save(tmp_path / "r.npz")
     data = cv.by_wave(tmp_path / "r.npz")
     people = cv.covariates_of(data)
@@ -537,11 +503,7 @@ def test_a_fit_reads_what_people_stated():
     stated = RowCovariates((PARTIES,), tuple(("DR"[d % 2],) for d in range(20) for _ in NAMES))
     values = rng.poisson(3.0, (40, 3))
     release = cv.Release(
-        values,
-        STRONG,
-        True,
-        (people, ("a", "b", "c")),
-        extras=Extras(waves=(NAMES, (0, 1) * 20), covariates=stated),
+        values, STRONG, True, (people, ("a", "b", "c")), extras=Extras(waves=(NAMES, (0, 1) * 20), covariates=stated)
     )
     model = cv.TensorModel(2, prevalence="~ party", draws=4, tune=4, chains=1, seed=1, progress=False)
     model.fit(cv.by_wave(release))

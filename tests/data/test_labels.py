@@ -33,18 +33,12 @@ LABELLED = {
     "array": lambda *given, **options: PrivatizedCounts(COUNTS, *given, **options, **BOTH),
     "labels": lambda *given, **options: PrivatizedCounts(COUNTS, *given, **options, labels=[ROWS, COLUMNS]),
     "AnnData": lambda *given, **options: PrivatizedCounts(
-        anndata.AnnData(
-            X=COUNTS.astype(np.float32), obs=pd.DataFrame(index=ROWS), var=pd.DataFrame(index=COLUMNS)
-        ),
+        anndata.AnnData(X=COUNTS.astype(np.float32), obs=pd.DataFrame(index=ROWS), var=pd.DataFrame(index=COLUMNS)),
         *given,
         **options,
     ),
-    "CountTable": lambda *given, **options: PrivatizedCounts(
-        CountTable(COUNTS, ROWS, COLUMNS), *given, **options
-    ),
-    "long table": lambda *given, **options: PrivatizedCounts.from_frame(
-        LONG, ["who", "what"], "n", *given, **options
-    ),
+    "CountTable": lambda *given, **options: PrivatizedCounts(CountTable(COUNTS, ROWS, COLUMNS), *given, **options),
+    "long table": lambda *given, **options: PrivatizedCounts.from_frame(LONG, ["who", "what"], "n", *given, **options),
 }
 BESIDE = {
     "alpha of rows": ("alpha", pd.Series(LEVELS, ROWS), "row"),
@@ -79,9 +73,7 @@ def test_labels_in_another_order_are_refused_and_the_first_is_named(make, name, 
     for each in ("prior_scale_d", "prior_scale_v"):
         np.testing.assert_array_equal(getattr(found, each), getattr(wanted, each))
     got, first = ("c", "a") if axis == "row" else ("z", "x")
-    message = (
-        f"{name} must have the {axis} labels of reports in their order, got '{got}' for '{first}' at {axis} 0"
-    )
+    message = f"{name} must have the {axis} labels of reports in their order, got '{got}' for '{first}' at {axis} 0"
     with pytest.raises(ValueError, match=re.escape(message)):
         given(make, name, turned(value, axis))
 
@@ -112,9 +104,7 @@ def test_without_labels_on_one_side_it_goes_by_position():
 def test_a_default_numbering_is_a_label_where_the_data_have_the_same_numbers_in_another_order():
     shuffled = pd.DataFrame(COUNTS).iloc[[2, 0, 1]]
     levels = pd.Series(LEVELS)
-    with pytest.raises(
-        ValueError, match=r"alpha must have the row labels of reports .* got '0' for '2' at row 0"
-    ):
+    with pytest.raises(ValueError, match=r"alpha must have the row labels of reports .* got '0' for '2' at row 0"):
         PrivatizedCounts(shuffled, levels)
     with pytest.raises(ValueError, match="got '2' for '0' at row 0"):
         PrivatizedCounts(pd.DataFrame(COUNTS), levels.iloc[[2, 0, 1]])
@@ -165,9 +155,7 @@ def test_releases_and_graphs_check_what_comes_beside_them():
             make(release, row_offset=pd.Series(LEVELS, ROWS[::-1]))
     graph = nx.DiGraph([("b", "a", {"weight": 1}), ("a", "c", {"weight": 1})])
     PrivatizedCounts.from_graph(graph, pd.Series(LEVELS, ["b", "a", "c"]))
-    with pytest.raises(
-        ValueError, match=r"alpha must have the row labels of reports .* got 'a' for 'b' at row 0"
-    ):
+    with pytest.raises(ValueError, match=r"alpha must have the row labels of reports .* got 'a' for 'b' at row 0"):
         PrivatizedCounts.from_graph(graph, pd.Series(LEVELS, ROWS))
 
 
@@ -188,17 +176,8 @@ def test_data_arrays_are_read_as_tables_are():
 
 
 def test_a_fixed_factor_in_a_data_array_has_the_labels_of_the_data():
-    phi = (
-        pd.Series(1.0, pd.Index(FRAME.columns, name="v"))
-        .to_frame("k")
-        .rename_axis("k", axis=1)
-        .stack()
-        .to_xarray()
-    )
-    for wanted, values in (
-        (True, phi.sel(v=list(FRAME.columns))),
-        (False, phi.sel(v=list(FRAME.columns[::-1]))),
-    ):
+    phi = pd.Series(1.0, pd.Index(FRAME.columns, name="v")).to_frame("k").rename_axis("k", axis=1).stack().to_xarray()
+    for wanted, values in ((True, phi.sel(v=list(FRAME.columns))), (False, phi.sel(v=list(FRAME.columns[::-1])))):
         model = cv.PoissonFactorization(
             "dk,vk->dv", {"k": 1}, names=["theta", "phi"], fixed={"phi": values}, alpha=0.3, draws=2, tune=1, chains=1,
             progress=False,
@@ -206,9 +185,7 @@ def test_a_fixed_factor_in_a_data_array_has_the_labels_of_the_data():
         if wanted:
             model.fit(FRAME)
             continue
-        with pytest.raises(
-            ValueError, match="fixed factor 'phi' must have the v labels of reports in their order"
-        ):
+        with pytest.raises(ValueError, match="fixed factor 'phi' must have the v labels of reports in their order"):
             model.fit(FRAME)
 
 
@@ -344,18 +321,12 @@ def counted(first, **options):
 WARNED = {
     "increases": (counted([7 * i * i for i in range(12)]), "the first column increases from row to row"),
     "increases, floats": (counted([7.0 * i * i for i in range(12)]), "the first column increases"),
-    "numbers the rows": (
-        counted(range(12), index=list("abcdefghijkl")),
-        "column 0 holds consecutive numbers",
-    ),
+    "numbers the rows": (counted(range(12), index=list("abcdefghijkl")), "column 0 holds consecutive numbers"),
     "numbers the rows, floats": (
         counted(range(12))[["aid", "count", "talk"]].astype({"count": float}),
         "column 1 holds consecutive numbers",
     ),
-    "ids": (
-        counted([7 * i * i for i in range(12)][::-1]).rename(columns={"count": "doc_id"}),
-        "column 'doc_id'",
-    ),
+    "ids": (counted([7 * i * i for i in range(12)][::-1]).rename(columns={"count": "doc_id"}), "column 'doc_id'"),
 }
 
 
@@ -426,9 +397,7 @@ def test_labels_that_are_the_same_text_are_refused(axis):
         cv.privatize(frame(**labels), LEVEL)
 
 
-@pytest.mark.parametrize(
-    "labels", [[("a | b", "c"), ("a", "b | c"), ("x", "y")], [(1, "c"), ("1", "c"), ("x", "y")]]
-)
+@pytest.mark.parametrize("labels", [[("a | b", "c"), ("a", "b | c"), ("x", "y")], [(1, "c"), ("1", "c"), ("x", "y")]])
 def test_labels_of_several_levels_that_are_joined_to_the_same_text_are_refused(labels):
     table = frame().set_axis(pd.MultiIndex.from_tuples(labels))
     with pytest.raises(ValueError, match=r"labels must differ as text, got \(.*\) and \("):

@@ -199,18 +199,12 @@ ERRORS = [
         lambda: PrivatizedCounts(sp.csr_array([[0, 1], [0, 2**53 + 1]]), 0.5),
         "reports must be at most 2^53 in size, got 9007199254740993 at index (1, 1)",
     ),
-    (
-        lambda: ExactCounts([[2**53 + 1]]),
-        "counts must be at most 2^53 in size, got one that is not at index (0, 0)",
-    ),
+    (lambda: ExactCounts([[2**53 + 1]]), "counts must be at most 2^53 in size, got one that is not at index (0, 0)"),
     (lambda: PrivatizedCounts([[1]], 1.0), "alpha must be in [0, 1), got 1.0"),
     (lambda: PrivatizedCounts([[1]], -0.1), "alpha must be in [0, 1), got -0.1"),
     (lambda: PrivatizedCounts([[1]], np.nan), "alpha must be in [0, 1), got nan"),
     (lambda: PrivatizedCounts([[1], [2]], [0.5, 2.0]), "alpha must be in [0, 1), got 2.0 at index (1,)"),
-    (
-        lambda: PrivatizedCounts([[1, 2]], [[0.5, -1.0]]),
-        "alpha must be in [0, 1), got -1.0 at index (0, 1)",
-    ),
+    (lambda: PrivatizedCounts([[1, 2]], [[0.5, -1.0]]), "alpha must be in [0, 1), got -1.0 at index (0, 1)"),
     (
         lambda: PrivatizedCounts(np.ones((3, 4)), np.full(4, 0.5)),
         "alpha must be a number, one per row (3,), one per column (1, 4) or one per cell (3, 4), got shape (4,)",
@@ -239,10 +233,7 @@ ERRORS = [
         lambda: PrivatizedCounts([[1, 2]], 0.5, [[0, 1]]),
         "mask must be boolean (True where a cell is held out), got dtype int64",
     ),
-    (
-        lambda: PrivatizedCounts([[1, 2]], 0.5, [True, False]),
-        "mask must have the shape of reports (1, 2), got (2,)",
-    ),
+    (lambda: PrivatizedCounts([[1, 2]], 0.5, [True, False]), "mask must have the shape of reports (1, 2), got (2,)"),
     (
         lambda: PrivatizedCounts(np.ma.masked_array([[1, 2], [3, 4]]), 0.5, [True, False]),
         "mask must have the shape of reports (2, 2), got (2,)",
@@ -334,9 +325,7 @@ def test_a_table_of_exposures_has_the_labels_of_the_reports():
     known = pd.DataFrame(CELLS, index=["a", "b"], columns=["x", "y", "z"])
     assert_same_bits(cv.ExactCounts(frame, exposure=known).exposure, CELLS)
     assert_same_bits(KINDS["reports"](frame, exposure=known).exposure, CELLS)
-    with pytest.raises(
-        ValueError, match="exposure must have the row labels of reports in their order, got 'b'"
-    ):
+    with pytest.raises(ValueError, match="exposure must have the row labels of reports in their order, got 'b'"):
         cv.ExactCounts(frame, exposure=known.loc[["b", "a"]])
     with pytest.raises(ValueError, match="exposure must have the column labels of reports in their order"):
         KINDS["reports"](frame, exposure=known[["y", "x", "z"]])
@@ -349,10 +338,7 @@ def test_a_table_of_exposures_has_the_labels_of_the_reports():
     ("exposure", "said"),
     [
         (CELLS[:, :2], r"exposure must broadcast to the shape of the reports \(2, 3\), got shape \(2, 2\)"),
-        (
-            np.array([1.0, 2.0]),
-            r"exposure must show whether it belongs to rows or to columns, got shape \(2,\)",
-        ),
+        (np.array([1.0, 2.0]), r"exposure must show whether it belongs to rows or to columns, got shape \(2,\)"),
         (np.where(CELLS == 0.5, 0.0, CELLS), r"positive and finite, got 0.0 at index \(1, 1\): mask a cell"),
         (np.where(CELLS == 0.5, np.nan, CELLS), r"exposure must be positive and finite, got nan"),
         (-1.0, r"exposure must be positive and finite, got -1.0"),
@@ -376,9 +362,7 @@ def test_tables_that_are_too_large_are_refused(monkeypatch):
     from countveil.data import observations
 
     monkeypatch.setattr(observations, "MOST_CELLS", 5)
-    with pytest.raises(
-        ValueError, match=r"exposure by cell must have at most 5 cells, .* got 6: give one of rows"
-    ):
+    with pytest.raises(ValueError, match=r"exposure by cell must have at most 5 cells, .* got 6: give one of rows"):
         cv.ExactCounts(COUNTS, exposure=CELLS)
     assert matrices.MOST_CELLS > 10**7
     assert cv.ExactCounts(COUNTS, exposure=[[1.0], [2.0]]).law(POISSON) is not None

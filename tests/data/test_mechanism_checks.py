@@ -47,9 +47,7 @@ def test_a_contradicted_level_is_said_with_both_numbers():
 @pytest.mark.parametrize("kind", DRAWN)
 def test_right_noise_on_counts_of_zero_is_hardly_ever_doubted(kind):
     mechanism, draw = DRAWN[kind]
-    found = [
-        check_mechanism(cv.Reports(draw(np.random.default_rng(seed)), mechanism)).found for seed in range(200)
-    ]
+    found = [check_mechanism(cv.Reports(draw(np.random.default_rng(seed)), mechanism)).found for seed in range(200)]
     assert sum(map(bool, found)) < 2
 
 
@@ -83,16 +81,8 @@ ALONE = {  # (mechanism, reports of which it is tested without a fit, reports of
     "shifted noise": (m.Skellam(2.0, 3.0), None, LARGE - 101.0),
     "rounding": (m.Rounding(5), MANY, FEW),
     "random rounding": (m.RandomRounding(5), MANY, FEW),
-    "midpoints": (
-        m.Rounding(6, "midpoint"),
-        np.array([[0.0, 3.0, 9.0, 15.0]]),
-        np.array([[0.0, 3.0, 9.0, 9.0]]),
-    ),
-    "hidden and rounded": (
-        m.Composed(m.Suppression(8), m.Rounding(5)),
-        MANY + 10.0,
-        np.minimum(FEW + 10.0, 15.0),
-    ),
+    "midpoints": (m.Rounding(6, "midpoint"), np.array([[0.0, 3.0, 9.0, 15.0]]), np.array([[0.0, 3.0, 9.0, 9.0]])),
+    "hidden and rounded": (m.Composed(m.Suppression(8), m.Rounding(5)), MANY + 10.0, np.minimum(FEW + 10.0, 15.0)),
     "suppression": (m.Suppression(5), None, LARGE),
     "top-coding": (m.TopCoding(50), None, np.minimum(LARGE, 50.0)),
 }
@@ -342,21 +332,12 @@ def test_noisy_totals_are_compared_with_the_sums_that_their_reports_allow():
 
     def found(factor, mask):
         totals = np.rint(factor * table.sum(axis=1)) + np.rint(rng.normal(0.0, 4.0, 30))
-        return check_mechanism(
-            cv.Reports(values, m.Suppression(5), mask, totals=[(1, totals, noise)])
-        ).state.name
+        return check_mechanism(cv.Reports(values, m.Suppression(5), mask, totals=[(1, totals, noise)])).state.name
 
     unseen = np.broadcast_to(np.arange(12) == 11, table.shape)
     cases = [(factor, mask) for mask in (None, unseen) for factor in (0.8, 1.0, 1.2)]
     states = [found(*case) for case in cases]
-    assert states == [
-        "CONTRADICTED",
-        "CONSISTENT",
-        "CONTRADICTED",
-        "CONTRADICTED",
-        "CONSISTENT",
-        "CONSISTENT",
-    ]
+    assert states == ["CONTRADICTED", "CONSISTENT", "CONTRADICTED", "CONTRADICTED", "CONSISTENT", "CONSISTENT"]
 
 
 def test_zeros_that_probably_stand_for_hidden_counts():

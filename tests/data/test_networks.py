@@ -202,10 +202,7 @@ def test_weights_in_text_are_numbers_and_missing_ones_are_warned_of():
 def test_graphs_of_reports_have_one_for_each_pair_under_any_mechanism():
     graph = nx.Graph([("a", "b", {"weight": 6}), ("b", "c", {"weight": 3})])
     stated, values = cv.mechanisms.RandomRounding(3), np.array([[0, 6, 0], [0, 0, 3], [0, 0, 0]])
-    found, wanted = (
-        cv.Reports.from_graph(graph, stated),
-        cv.Reports(values, stated, np.tri(3, k=-1, dtype=bool)),
-    )
+    found, wanted = (cv.Reports.from_graph(graph, stated), cv.Reports(values, stated, np.tri(3, k=-1, dtype=bool)))
     np.testing.assert_array_equal(found.reports, wanted.reports)
     assert (found.row_labels, found.provenance.directed) == (["a", "b", "c"], False)
     twice = nx.MultiGraph([("a", "b"), ("b", "a")])

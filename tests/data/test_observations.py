@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import countveil as cv
-from countveil.data.observations import (
-    ExactCounts,
-    NaiveCounts,
-    Observations,
-    PrivatizedCounts,
-)
+from countveil.data.observations import ExactCounts, NaiveCounts, Observations, PrivatizedCounts
 from countveil.data.reports import observations_of
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC
 from countveil.laws.noise.two_sided_geometric.noise import TwoSidedGeometricNoise
@@ -35,9 +30,7 @@ def test_exposures_and_reports_equal_the_dense_ones(data):
     sparse = data.draw(st.booleans())
     found = PrivatizedCounts(sp.csr_array(reports) if sparse else reports, alpha, mask)
     dense_alpha = np.broadcast_to(alpha[:, None] if kind == "row" else alpha, shape)
-    np.testing.assert_allclose(
-        exposures_of(found), dense_exposures(reports, dense_alpha, mask), rtol=0, atol=1e-15
-    )
+    np.testing.assert_allclose(exposures_of(found), dense_exposures(reports, dense_alpha, mask), rtol=0, atol=1e-15)
     stored = sp.csr_array((found.reports, found.columns, found.indptr), shape=shape).toarray()
     seen = reports if mask is None else np.where(mask, 0, reports)
     np.testing.assert_array_equal(np.maximum(stored, 0), np.maximum(seen, 0))
@@ -63,12 +56,7 @@ def test_blocks_put_together_are_the_whole(data):
 
 
 def test_large_reports_are_kept_whole():
-    for largest, dtype in (
-        (2**15 - 1, np.int16),
-        (2**15, np.int32),
-        (2**31 - 1, np.int32),
-        (2**31, np.int64),
-    ):
+    for largest, dtype in ((2**15 - 1, np.int16), (2**15, np.int32), (2**31 - 1, np.int32), (2**31, np.int64)):
         for reports in ([[largest, 1]], sp.csr_array([[largest, 1]])):
             found = PrivatizedCounts(reports, 0.5)
             assert found.reports.dtype == dtype
@@ -92,13 +80,9 @@ def test_observations_are_taken_as_they_are():
     assert observations_of(found) is found
 
 
-@pytest.mark.parametrize(
-    "data", [REPORTS, REPORTS.tolist(), sp.csr_array(REPORTS), pd.DataFrame(REPORTS), None]
-)
+@pytest.mark.parametrize("data", [REPORTS, REPORTS.tolist(), sp.csr_array(REPORTS), pd.DataFrame(REPORTS), None])
 def test_reports_without_a_noise_level_are_refused(data):
-    with pytest.raises(
-        TypeError, match=rf"noise level.*PrivatizedCounts\(reports, alpha\).*{type(data).__name__}"
-    ):
+    with pytest.raises(TypeError, match=rf"noise level.*PrivatizedCounts\(reports, alpha\).*{type(data).__name__}"):
         observations_of(data)
 
 
@@ -107,10 +91,7 @@ def test_repr_tells_sizes_and_noise_but_no_report():
     assert repr(PrivatizedCounts(np.abs(REPORTS), ALPHA)) == "PrivatizedCounts(4 x 4, alpha from 0 to 0.9)"
     cells = np.linspace(0.1, 0.4, 16).reshape(4, 4)
     mask = REPORTS == 40
-    assert (
-        repr(PrivatizedCounts(REPORTS, cells, mask))
-        == "PrivatizedCounts(4 x 4, alpha from 0.1 to 0.4, 1 masked)"
-    )
+    assert repr(PrivatizedCounts(REPORTS, cells, mask)) == "PrivatizedCounts(4 x 4, alpha from 0.1 to 0.4, 1 masked)"
 
 
 def test_empty_rows_and_columns_are_data_like_any_other():
@@ -269,9 +250,7 @@ def test_what_fits_never_reads_sizes_of_negative_reports(part):
 
 
 def test_offsets_of_moved_steps_go_with_them():
-    data = cv.ExactCounts(
-        np.ones((4, 4), int), row_offset=[1.0, 2.0, 4.0, 8.0], column_offset=[1.0, 2.0, 4.0, 8.0]
-    )
+    data = cv.ExactCounts(np.ones((4, 4), int), row_offset=[1.0, 2.0, 4.0, 8.0], column_offset=[1.0, 2.0, 4.0, 8.0])
     for axis, name in ((0, "prior_scale_d"), (1, "prior_scale_v")):
         found = data.with_steps(axis, PLACES, list("vwxyz"))
         np.testing.assert_array_equal(1 / getattr(found, name), [4.0, 1.0, 1.0, 8.0, 2.0])

@@ -15,9 +15,7 @@ KNOWN = m.Suppression(3), m.RandomRounding(3)
 EACH = np.array(KNOWN, dtype=object).reshape(1, 1, 2)
 COUNTS = RNG.poisson(4.0, SHAPE)
 MASK = RNG.random(SHAPE) < 0.2
-VALUES = np.stack(
-    [cv.simulate_reports(COUNTS[:, :, i], KNOWN[i], RNG).astype(float) for i in range(2)], axis=2
-)
+VALUES = np.stack([cv.simulate_reports(COUNTS[:, :, i], KNOWN[i], RNG).astype(float) for i in range(2)], axis=2)
 
 
 @pytest.fixture
@@ -40,9 +38,7 @@ def test_every_cell_keeps_its_reports_and_what_made_them(data, rows, columns, si
     ):
         first, second = (found.provenance.published.report(place) for place in (0, 1))
         np.testing.assert_array_equal(first.seen, ~turned(MASK, rows, columns, size)[kept])
-        np.testing.assert_array_equal(
-            first.values, np.where(first.seen, turned(VALUES, rows, columns, size)[kept], 0)
-        )
+        np.testing.assert_array_equal(first.values, np.where(first.seen, turned(VALUES, rows, columns, size)[kept], 0))
         wanted = turned(np.arange(2).reshape(1, 1, 2), rows, columns, size)[kept]
         assert [first.mechanisms[i] for i in first.number.ravel()] == [KNOWN[i] for i in wanted.ravel()]
         np.testing.assert_array_equal(second.values, turned(COUNTS + 0.5, rows, columns, size)[kept])
@@ -52,15 +48,13 @@ def test_every_cell_keeps_its_reports_and_what_made_them(data, rows, columns, si
 
 
 def test_folded_and_taken_twice(data):
-    flat = cv.Reports(
-        VALUES.reshape(4, 6), np.broadcast_to(EACH, SHAPE).reshape(4, 6), MASK.reshape(4, 6)
-    ).folded(SHAPE)
+    flat = cv.Reports(VALUES.reshape(4, 6), np.broadcast_to(EACH, SHAPE).reshape(4, 6), MASK.reshape(4, 6)).folded(
+        SHAPE
+    )
     parts = (each.take(np.array([2, 1])).take(np.array([1])) for each in (flat, data))
     one, other = (part.provenance.published.report(0) for part in parts)
     np.testing.assert_array_equal(one.values, other.values)
-    assert [one.mechanisms[i] for i in one.number.ravel()] == [
-        other.mechanisms[i] for i in other.number.ravel()
-    ]
+    assert [one.mechanisms[i] for i in one.number.ravel()] == [other.mechanisms[i] for i in other.number.ravel()]
 
 
 def test_sparse_values_and_objects():
@@ -82,11 +76,7 @@ def test_reports_that_are_read_by_level_have_none():
 def test_a_part_has_what_is_known_of_its_own_rows():
     level, ages = cv.PrivacyLevel(epsilon=1, precision=2), pd.DataFrame({"age": [30, 40, 50]})
     stated = Provenance(
-        source="a table",
-        directed=False,
-        levels=(None, level, level),
-        covariates=ages,
-        axis_names=("county", "year"),
+        source="a table", directed=False, levels=(None, level, level), covariates=ages, axis_names=("county", "year")
     )
     data = cv.Reports(COUNTS[:3, :, 0], m.Gaussian(1), provenance=stated)
     part = data.take(np.array([2, 0])).provenance

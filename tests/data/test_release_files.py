@@ -181,9 +181,7 @@ def test_a_release_that_is_there_twice_is_refused(tmp_path):
     (tmp_path / "c.npz").write_bytes((tmp_path / "a.npz").read_bytes())
     (tmp_path / "d.npz").symlink_to(tmp_path / "b.npz")
     for again, path in (("c.npz", "a.npz"), ("d.npz", "b.npz"), ("a.npz", "a.npz")):
-        with pytest.raises(
-            ValueError, match=rf"every release once, got that of .*{path} again in .*{again}$"
-        ):
+        with pytest.raises(ValueError, match=rf"every release once, got that of .*{path} again in .*{again}$"):
             cv.ReleaseFiles([tmp_path / "a.npz", tmp_path / "b.npz", tmp_path / again])
 
 
@@ -234,9 +232,7 @@ def test_files_that_change_in_between_are_refused(tmp_path):
 @pytest.mark.parametrize("shape", [(4,), (2, 3, 2)])
 def test_releases_of_other_than_two_axes_are_refused(tmp_path, shape):
     cv.Release(np.ones(shape, dtype=int), LEVEL, True).save(tmp_path / "a.npz")
-    with pytest.raises(
-        ValueError, match=rf"releases of two axes, documents and words, got {len(shape)} in .*a\.npz"
-    ):
+    with pytest.raises(ValueError, match=rf"releases of two axes, documents and words, got {len(shape)} in .*a\.npz"):
         cv.ReleaseFiles(tmp_path)
 
 
@@ -247,9 +243,7 @@ def test_a_network_is_not_on_disk(tmp_path):
 
 
 def test_a_release_with_discrete_gaussian_noise_is_fitted_by_itself(tmp_path):
-    cv.privatize_to_files(
-        np.ones((4, 3), dtype=int), cv.PrivacyLevel.zcdp(1), tmp_path / "parts", rows_per_file=2
-    )
+    cv.privatize_to_files(np.ones((4, 3), dtype=int), cv.PrivacyLevel.zcdp(1), tmp_path / "parts", rows_per_file=2)
     with pytest.raises(
         ValueError, match=r"got 'discrete Gaussian' in .*part-000000\.npz: fit such a release by itself"
     ):

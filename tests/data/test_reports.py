@@ -47,9 +47,7 @@ def test_two_sided_geometric_reports_are_read_as_ever():
 
 def test_zeros_are_not_stored_and_suppressed_counts_are_ranges():
     data = cv.Reports(HIDDEN, m.Suppression(10))
-    np.testing.assert_array_equal(
-        least_and_most(data), [[[1, 9], [0, 0], [14, 14]], [[0, 0], [25, 25], [1, 9]]]
-    )
+    np.testing.assert_array_equal(least_and_most(data), [[[1, 9], [0, 0], [14, 14]], [[0, 0], [25, 25], [1, 9]]])
     assert data.reports.size == 4
     assert repr(data) == "Reports(2 x 3, suppression of 1 to 9)"
 
@@ -90,9 +88,7 @@ def test_long_tables_and_coordinates_leave_out_what_is_absent():
     assert_same(found, cv.Reports(dense, absent, labels=[["a", "b"], ["x", "y", "z"]]))
     again = cv.Reports.from_coordinates([[0, 0, 1], [0, 2, 1]], [30, 11, 12], absent, shape=(2, 3))
     assert_same(again, cv.Reports(dense, absent))
-    shown = cv.Reports.from_coordinates(
-        [[0, 0, 1], [0, 2, 1]], [30, NAN, 12], m.Suppression(10), shape=(2, 3)
-    )
+    shown = cv.Reports.from_coordinates([[0, 0, 1], [0, 2, 1]], [30, NAN, 12], m.Suppression(10), shape=(2, 3))
     assert_same(shown, cv.Reports(np.array([[30, NAN, NAN], [NAN, 12, NAN]]), m.Suppression(10)))
 
 
@@ -128,10 +124,7 @@ def test_a_list_of_mechanisms_says_whether_it_goes_by_row_or_by_column():
         cv.Reports(square, two)
     assert cv.Reports(square, [two[0]] * 2).mode_shape == (2, 2)
     by_row = cv.Reports(square, np.array(two)[:, None])
-    for same in (
-        cv.Reports(square, pd.Series(two)),
-        observations_of(cv.import_reports(square, two, "s")),
-    ):
+    for same in (cv.Reports(square, pd.Series(two)), observations_of(cv.import_reports(square, two, "s"))):
         assert_same(same, by_row)
     assert not np.array_equal(cv.Reports(square, np.array([two])).reports, by_row.reports)
 
@@ -171,9 +164,7 @@ def test_a_second_report_narrows_what_is_known():
     assert noisy.noise.kernel.real_cj[code, GUESS] == pytest.approx((3 / 9 + 7) / (1 / 9 + 1))
     with pytest.raises(ValueError, match="reports of one count must be possible together"):
         cv.Reports([[3]], m.RandomRounding(3)).also([[9]], m.RandomRounding(3))
-    with pytest.raises(
-        ValueError, match="also must be called on reports as they were read, got a part of them"
-    ):
+    with pytest.raises(ValueError, match="also must be called on reports as they were read, got a part of them"):
         noisy.take(np.array([0])).also(values, m.DiscreteGaussian(1))
     with pytest.raises(ValueError, match=r"values must have the shape of the first report \(2, 2\)"):
         noisy.also(values[:1], m.DiscreteGaussian(1))
@@ -184,9 +175,7 @@ def test_the_order_of_reports_does_not_matter():
     one = cv.Reports(values, m.RandomRounding(3)).also(values + 1, m.DiscreteGaussian(2))
     other = cv.Reports(values + 1, m.DiscreteGaussian(2)).also(values, m.RandomRounding(3))
     np.testing.assert_array_equal(least_and_most(one), least_and_most(other))
-    np.testing.assert_allclose(
-        one.noise.kernel.real_cj[one.reports], other.noise.kernel.real_cj[other.reports]
-    )
+    np.testing.assert_allclose(one.noise.kernel.real_cj[one.reports], other.noise.kernel.real_cj[other.reports])
 
 
 @pytest.mark.parametrize(
@@ -316,20 +305,13 @@ def test_every_count_lies_in_its_range():
     found = bounds_of(data)
     np.testing.assert_array_equal(found[..., 0], LOWER)
     np.testing.assert_array_equal(found[..., 1], np.where(np.isinf(UPPER), UNBOUNDED, UPPER))
-    assert set(data.noise.mechanisms) == {
-        m.Interval(1, 9),
-        m.Interval(10, 50),
-        m.Interval(90),
-        m.Interval(0, 3),
-    }
+    assert set(data.noise.mechanisms) == {m.Interval(1, 9), m.Interval(10, 50), m.Interval(90), m.Interval(0, 3)}
 
 
 def test_laws_of_counts_are_cut_to_their_ranges():
     values, mechanism = ranges(LOWER, UPPER)
     y = np.arange(400)
-    for value, each, low, high in zip(
-        values.flat, mechanism.flat, np.ravel(LOWER), np.ravel(UPPER), strict=True
-    ):
+    for value, each, low, high in zip(values.flat, mechanism.flat, np.ravel(LOWER), np.ravel(UPPER), strict=True):
         weights = np.where((y >= low) & (y <= high), stats.poisson.pmf(y, 7.5), 0.0)
         assert cv.expected_true_counts(value, 7.5, mechanism=each) == pytest.approx(
             (y * weights).sum() / weights.sum(), rel=1e-9
@@ -457,9 +439,7 @@ def test_a_bound_that_few_shown_counts_give_is_doubted():
 
 def test_the_bound_of_a_large_sparse_table_is_found_among_stored_cells_alone():
     stored = [NAN, *range(6, 12), *range(6, 12), *range(6, 14)]
-    values = sp.coo_array(
-        (stored, (range(21), range(21))), shape=(100_000, 100_000)
-    )  # 80 GB if it were dense
+    values = sp.coo_array((stored, (range(21), range(21))), shape=(100_000, 100_000))  # 80 GB if it were dense
     assert with_bounds(values, m.Suppression(None), None) == m.Suppression(6)
 
 
@@ -499,9 +479,7 @@ def simulated_bounds(narrower=0):
         true = counts[hidden][:, None]
         before, at = (law * (y < true)).sum(axis=1), (law * (y == true)).sum(axis=1)
         place = before + rng.random(before.size) * at
-        found[bool(doubts)].append(
-            (given.below == below, ((place > 0.05) & (place < 0.95)).sum(), place.size)
-        )
+        found[bool(doubts)].append((given.below == below, ((place > 0.05) & (place < 0.95)).sum(), place.size))
     right, inside, n = (np.array([own[i] for own in found[False]]) for i in range(3))
     doubted = np.array([own[0] for own in found[True]])
     return right.mean(), inside.sum() / n.sum(), n.sum(), doubted.mean()

@@ -79,10 +79,7 @@ def test_counts_of_some_rows_need_not_meet_totals_that_lost_a_cell():
         ([(True, [15, 20])], "axis of totals must be a whole number, got True"),
         ([], "at least one family"),
         ([(1, [15, 20]), (0, [16, 20])], "agree with each other and with the reports"),
-        (
-            [(1, [30, 20], m.RandomRounding(5))],
-            "one between 26 and 34 from cells that add up to between 13 and 21",
-        ),
+        ([(1, [30, 20], m.RandomRounding(5))], "one between 26 and 34 from cells that add up to between 13 and 21"),
         ([(1, [15, 20], m.Rounding(10))], "reports must be"),
         ([(1, [15, 20], m.Table([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]))], "log-concave"),
         ([([[0, 1], [1, 5]], [15, 20])], "from -1 to 1, got 5"),
@@ -131,9 +128,7 @@ def test_groups_with_labels_must_be_in_the_order_of_the_reports():
     with pytest.raises(ValueError, match="groups of totals must have the row labels"):
         cv.Reports(frame, m.Suppression(10), totals=[(groups[::-1], [15, 16])])
     for index in ([1, 0], [-1, 0]):
-        with pytest.raises(
-            ValueError, match=f"in the order of the groups' numbers, got {index[0]} at place 0"
-        ):
+        with pytest.raises(ValueError, match=f"in the order of the groups' numbers, got {index[0]} at place 0"):
             cv.Reports(frame, m.Suppression(10), totals=[(groups, pd.Series([15, 16], index))])
 
 
@@ -152,9 +147,7 @@ def test_noisy_totals_are_read_by_family_and_belong_to_their_cells():
     said = "2 totals with discrete Gaussian noise (sigma 2), sums over axis 1 and 2; 8 exact totals, sums over axis 0; "
     assert facts.pop("totals_used").startswith(said)
     assert facts == {"exact_totals": 9, "noisy_totals": 2}
-    assert repr(data).endswith(
-        "11 totals, noisy ones with discrete Gaussian noise (sigma 2), suppression of 1 to 19)"
-    )
+    assert repr(data).endswith("11 totals, noisy ones with discrete Gaussian noise (sigma 2), suppression of 1 to 19)")
     turned = data.matricized((0, 2), (1,)).totals
     rows, state, by_cell = turned.groups
     assert [np.unique(each).tolist() for each in (rows, state)] == [[NONE, 0, 1], [2]]

@@ -21,14 +21,7 @@ def exact_logpmf(n, order, argument, log_bessel_i):
 def test_mass_and_moments_over_the_grid(order, argument):
     law, exact = Bessel(order, argument), reference.bessel_law(order, argument)
     log_i, sd = reference.log_bessel_i(order, argument), float(mp.sqrt(exact.variance))
-    for n in (
-        0,
-        exact.mode,
-        max(0, int(exact.mode - 5 * sd)),
-        int(exact.mode + 5 * sd) + 1,
-        exact.mode + 40,
-        10**7,
-    ):
+    for n in (0, exact.mode, max(0, int(exact.mode - 5 * sd)), int(exact.mode + 5 * sd) + 1, exact.mode + 40, 10**7):
         error = reference.relative_error(law.logpmf(n), exact_logpmf(n, order, argument, log_i))
         assert error < ACCURACY, n
     assert law.mode() == exact.mode
@@ -76,9 +69,7 @@ def test_mass_is_one_and_cdf_its_running_sum(order, argument):
 
 def closed_form(n, order, argument):
     log_i = np.log(special.ive(order, argument)) + argument
-    log_weight = (
-        (2 * n + order) * np.log(argument / 2) - special.gammaln(n + 1) - special.gammaln(n + order + 1)
-    )
+    log_weight = (2 * n + order) * np.log(argument / 2) - special.gammaln(n + 1) - special.gammaln(n + order + 1)
     return np.exp(log_weight - log_i)
 
 

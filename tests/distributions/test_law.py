@@ -14,9 +14,7 @@ LAWS = [
     lambda x: Bessel(2, x),
     lambda x: PrivatizedPoisson(2.0, x),
 ]
-each_law = pytest.mark.parametrize(
-    "make", LAWS, ids=["two_sided_geometric", "skellam", "bessel", "privatized"]
-)
+each_law = pytest.mark.parametrize("make", LAWS, ids=["two_sided_geometric", "skellam", "bessel", "privatized"])
 
 
 @each_law

@@ -29,11 +29,7 @@ def test_logs_of_mass_and_tails_are_those_of_sums_over_all_counts(p, s):
     for alpha in (ALPHAS[::2] if s < 1 else ALPHAS[1::2]) if s < 1e5 else (1e-6, 0.9):
         law, noise = PrivatizedNegativeBinomial(rate_of(s, p), p, alpha), TwoSidedGeometric(alpha)
         for r in (*REPORTS[1:], *near):
-            for got, part in (
-                (law.logpmf, noise.logpmf),
-                (law.logcdf, noise.logcdf),
-                (law.logsf, noise.logsf),
-            ):
+            for got, part in ((law.logpmf, noise.logpmf), (law.logcdf, noise.logcdf), (law.logsf, noise.logsf)):
                 assert got(r) == pytest.approx(logsumexp(logs + part(r - counts)), rel=ACCURACY, abs=ACCURACY)
 
 
@@ -96,8 +92,7 @@ def test_extremes_are_finite_and_add_up(rate, p, alpha):
 
 
 @pytest.mark.parametrize(
-    ("rate", "p", "alpha"),
-    [(0.0, 0.5, 0.4), (0.01, 0.9, 0.9), (3.0, 0.5, 0.5), (20.0, 0.8, 0.95), (2.0, 0.7, 0.0)],
+    ("rate", "p", "alpha"), [(0.0, 0.5, 0.4), (0.01, 0.9, 0.9), (3.0, 0.5, 0.5), (20.0, 0.8, 0.95), (2.0, 0.7, 0.0)]
 )
 def test_mass_is_one_and_cdf_its_running_sum(rate, p, alpha):
     law, r = PrivatizedNegativeBinomial(rate, p, alpha), np.arange(-700, 900)
@@ -145,9 +140,7 @@ def test_draws(rate, p, alpha):
 def test_shapes_broadcast():
     law = PrivatizedNegativeBinomial(np.ones((3, 1)), [0.2, 0.9], 0.5)
     assert law.shape == (3, 2)
-    assert (
-        law.rvs(random_state=1).shape == law.mean().shape == law.var().shape == law.logpmf(1).shape == (3, 2)
-    )
+    assert law.rvs(random_state=1).shape == law.mean().shape == law.var().shape == law.logpmf(1).shape == (3, 2)
     assert law.cdf(2)[1, 1] == PrivatizedNegativeBinomial(1.0, 0.9, 0.5).cdf(2)
 
 

@@ -44,9 +44,7 @@ def test_tails(rate, alpha):
         for k in (-40, -1, 0, 1, 2, 5, 39, 45, 150):
             lower, upper = exact_tails(k, rate, alpha)
             for log_value, tail, rest in ((law.logcdf(k), lower, upper), (law.logsf(k), upper, lower)):
-                tiny = (
-                    rest < mpf(10) ** -200
-                )  # then log(1 - rest) is beyond the reference, or beyond a double
+                tiny = rest < mpf(10) ** -200  # then log(1 - rest) is beyond the reference, or beyond a double
                 assert tiny or reference.relative_error(log_value, mp.log(tail)) < ACCURACY, k
                 assert log_value <= 0.0
 

@@ -17,16 +17,12 @@ def test_logpmf_over_the_grid(rate1, rate2):
     law, sd = Skellam(rate1, rate2), np.sqrt(rate1 + rate2)
     centre = int(rate1 - rate2)
     points = (centre, int(centre + 6 * sd), int(centre - 30 * sd) - 3, 0, -2, 10**7)
-    for k in points[
-        :: 3 if min(rate1, rate2) == RATES[-1] else 1
-    ]:  # sums of so many terms take a second each
+    for k in points[:: 3 if min(rate1, rate2) == RATES[-1] else 1]:  # sums of so many terms take a second each
         exact = reference.skellam_logpmf(k, rate1, rate2)
         assert reference.relative_error(law.logpmf(k), exact) < ACCURACY, k
 
 
-@pytest.mark.parametrize(
-    ("rate1", "rate2"), [(1e-3, 1e-5), (0.3, 2.0), (5.0, 4.0), (1.0, 80.0), (60.0, 60.0)]
-)
+@pytest.mark.parametrize(("rate1", "rate2"), [(1e-3, 1e-5), (0.3, 2.0), (5.0, 4.0), (1.0, 80.0), (60.0, 60.0)])
 @pytest.mark.parametrize("distance", [0, 1, 3, 12, 40])
 def test_tails(rate1, rate2, distance):
     law = Skellam(rate1, rate2)
@@ -44,9 +40,7 @@ def test_tails_of_large_rates(rate1, rate2):
     centre, sd = int(rate1 - rate2), np.sqrt(rate1 + rate2)
     k = centre + (sd * np.array([-20, -6, -1, 0, 1, 6, 20])).astype(int)
     differences = law.sf(k - 1) * -np.expm1(law.logsf(k) - law.logsf(k - 1))
-    np.testing.assert_allclose(
-        differences[3:], law.pmf(k[3:]), rtol=1e-8
-    )  # sf / pmf, some thousands, is lost
+    np.testing.assert_allclose(differences[3:], law.pmf(k[3:]), rtol=1e-8)  # sf / pmf, some thousands, is lost
     differences = law.cdf(k) * -np.expm1(law.logcdf(k - 1) - law.logcdf(k))
     np.testing.assert_allclose(differences[:4], law.pmf(k[:4]), rtol=1e-8)
     np.testing.assert_allclose(law.cdf(k) + law.sf(k), 1.0, rtol=1e-12)

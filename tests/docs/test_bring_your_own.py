@@ -74,9 +74,7 @@ def test_the_private_sampler_has_the_right_joint_distribution(code):
 @pytest.mark.parametrize("alpha", [None, 0.05], ids=["naive", "another noise level"])
 def test_the_wrong_line_has_another_joint_distribution(code, alpha):
     def counts_of(reports, probability, rng):
-        return (
-            np.clip(reports, 0, 2) if alpha is None else code["draw_counts"](reports, probability, alpha, rng)
-        )
+        return np.clip(reports, 0, 2) if alpha is None else code["draw_counts"](reports, probability, alpha, rng)
 
     z = joint_z(code, counts_of)
     assert z.max() > bound(z.size)
@@ -84,9 +82,7 @@ def test_the_wrong_line_has_another_joint_distribution(code, alpha):
 
 def test_counts_have_their_law_given_reports(code):
     reports, probability = np.repeat([[-4, 0, 1, 2, 7]], 20_000, axis=0), np.array([0.1, 0.9, 0.5, 0.3, 0.02])
-    drawn = code["draw_counts"](
-        reports, np.broadcast_to(probability, reports.shape), ALPHA, np.random.default_rng(4)
-    )
+    drawn = code["draw_counts"](reports, np.broadcast_to(probability, reports.shape), ALPHA, np.random.default_rng(4))
     for column, (report, q) in enumerate(zip(reports[0], probability, strict=True)):
         law = np.array([(1 - q) ** 2, 2 * q * (1 - q), q**2]) * ALPHA ** np.abs(report - np.arange(3))
         assert chi_square_p_value(drawn[:, column], 0, law / law.sum()) > 1e-5

@@ -17,13 +17,7 @@ LEVEL = cv.PrivacyLevel(epsilon=1, precision=1)
 
 @pytest.mark.parametrize(
     "subject",
-    [
-        "Totals of a text",
-        "Repeated releases",
-        "A choice among several reports",
-        "The level",
-        "The order of rows",
-    ],
+    ["Totals of a text", "Repeated releases", "A choice among several reports", "The level", "The order of rows"],
 )
 def test_what_is_not_covered_has_a_paragraph(subject):
     assert TEXT.count(f"**{subject}.**") == 1
@@ -39,10 +33,7 @@ def test_replacing_a_word_costs_two():
 
 def test_the_noise_on_the_length_of_a_text():
     one = LEVEL.mechanism.standard_deviation
-    assert (
-        f"a standard deviation of {one:.1f}; on the sum of 1,000 counts it has one of {one * 1000**0.5:.0f}."
-        in TEXT
-    )
+    assert f"a standard deviation of {one:.1f}; on the sum of 1,000 counts it has one of {one * 1000**0.5:.0f}." in TEXT
     assert (900 - 300) / (one * 1000**0.5) > 10  # told apart nearly always
     assert 50 / (one * 1000**0.5) < 1.2  # hard to see
     assert LEVEL.epsilon_at(600) == 600

@@ -19,9 +19,7 @@ CITED = re.compile(
     r"|mathematics\.md#(?:section|equation)-(\d+(?:-\d+)?)"
 )
 BARE = re.compile(r"(?<=\s)\((\d+\.\d+)\)")
-SOURCES = sorted(
-    [*(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("*.js"), *(ROOT / "tests").rglob("*.py")]
-)
+SOURCES = sorted([*(ROOT / "src").rglob("*.py"), *(ROOT / "src").rglob("*.js"), *(ROOT / "tests").rglob("*.py")])
 
 
 def printed() -> dict[str, str]:

@@ -14,18 +14,7 @@ import pytest
 import countveil as cv
 from countveil.common.parameters import described_options
 from countveil.fit import choosing
-from tests.pages import (
-    DIRECTIVES,
-    DOCS,
-    EVERYWHERE,
-    INSTEAD,
-    LANGUAGES,
-    OTHERS,
-    PAGES,
-    ROOT,
-    blocks_of,
-    run_page,
-)
+from tests.pages import DIRECTIVES, DOCS, EVERYWHERE, INSTEAD, LANGUAGES, OTHERS, PAGES, ROOT, blocks_of, run_page
 from tests.served import served
 
 pytestmark = pytest.mark.long
@@ -169,9 +158,7 @@ def test_links_lead_to_files_and_headings_that_there_are(page):
 
 
 def test_the_reference_names_everything_public_once():
-    named = re.findall(
-        r"^ +~(countveil\S+)$", (DOCS / "reference.md").read_text(encoding="utf-8"), re.MULTILINE
-    )
+    named = re.findall(r"^ +~(countveil\S+)$", (DOCS / "reference.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(named) == len(set(named))
     things = [(path.rpartition(".")[2], locate(path)) for path in named]
     from countveil import distributions, plotting

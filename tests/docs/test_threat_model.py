@@ -41,9 +41,7 @@ def test_every_party_has_a_table():
 def test_every_test_that_is_named_exists(named):
     path, _, test = named.partition("::")
     tree = ast.parse((ROOT / "tests" / path).read_text(encoding="utf-8"))
-    assert test in {
-        node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    }
+    assert test in {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)}
 
 
 def test_every_rule_names_a_test():
@@ -72,10 +70,7 @@ def test_the_numbers_of_what_was_tried_are_those_of_the_tests():
     tried = " ".join(TEXT.partition("\n## Attacks tried\n")[2].split())
     number = default_of_mutations("privacy/test_report.py")
     pages = default_of_mutations("study/page/test_app_script.py")
-    assert (
-        f"mutates {number} reports, {number} studies, 3,000 JSON files and {pages:,} inputs of the page"
-        in tried
-    )
+    assert f"mutates {number} reports, {number} studies, 3,000 JSON files and {pages:,} inputs of the page" in tried
     assert "range(3000)" in (ROOT / "tests/study/page/test_counting_script.py").read_text(encoding="utf-8")
     weights = {name: kind_of(name).weight for name in KINDS}
     shares = {name: 10_000 * weight // sum(weights.values()) for name, weight in weights.items()}

@@ -61,9 +61,7 @@ def test_every_state_has_a_row(state):
 def test_the_bounds_are_those_of_the_code():
     assert f"R-hat of rates, totals and dispersions is at most {diagnostics.R_HAT_FAIR} |" in TEXT
     assert f"nested R-hat at most {diagnostics.R_HAT_NESTED})" in TEXT
-    assert (
-        f"R-hat at most {diagnostics.R_HAT_GOOD} and at least {diagnostics.ESS_GOOD} effective draws" in TEXT
-    )
+    assert f"R-hat at most {diagnostics.R_HAT_GOOD} and at least {diagnostics.ESS_GOOD} effective draws" in TEXT
     assert f"less than {diagnostics.ERRORS_OF_SIGNAL:g} standard errors above zero" in " ".join(TEXT.split())
     assert diagnostics.MIN_DRAWS == 4
     assert "fewer than four draws" in TEXT

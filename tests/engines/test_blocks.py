@@ -16,9 +16,7 @@ def test_row_blocks_cover_every_row_once_whatever_the_size():
         assert len(found) >= min(blocks.BLOCKS_OF_SMALL_DATA, -(-n_rows // blocks.MIN_ROWS_PER_BLOCK))
 
 
-@pytest.mark.parametrize(
-    ("n_rows", "n_columns", "number"), [(100, 80, 1), (400, 80, 2), (1000, 80, 4), (200, 1000, 4)]
-)
+@pytest.mark.parametrize(("n_rows", "n_columns", "number"), [(100, 80, 1), (400, 80, 2), (1000, 80, 4), (200, 1000, 4)])
 def test_rows_of_few_columns_are_cut_no_finer_than_it_pays(n_rows, n_columns, number):
     found = row_blocks(n_rows, None, n_columns)
     assert len(found) == number

@@ -37,14 +37,7 @@ from countveil.engines.threads import ThreadEngine
 from countveil.inference import gibbs, tokens
 from countveil.inference.facts import facts_of
 from countveil.inference.starts.alternating import least_squares_start
-from tests.engines.passes import (
-    dies_once,
-    multiplied_elsewhere,
-    observed,
-    reports_by_row,
-    reports_of_here,
-    sums_like,
-)
+from tests.engines.passes import dies_once, multiplied_elsewhere, observed, reports_by_row, reports_of_here, sums_like
 from tests.joint import assert_same_bits, method_with
 
 BRIEF = {"draws": 2, "tune": 2, "chains": 2, "seed": 4, "threads": 2, "progress": False}
@@ -123,9 +116,7 @@ def test_starts_are_those_of_threads(columns, masked, client):
     with ThreadEngine(2) as here, DaskEngine(client) as there:
         for engine in (here, there):
             data = PrivatizedCounts(counts, np.linspace(0.2, 0.6, 309), mask)  # anew: its facts are kept
-            found.append(
-                (*facts_of(data, engine), *least_squares_start(data, 3, np.random.default_rng(6), engine))
-            )
+            found.append((*facts_of(data, engine), *least_squares_start(data, 3, np.random.default_rng(6), engine)))
     assert_same_bits(*found)
 
 
@@ -453,9 +444,7 @@ def test_the_command_takes_a_scheduler(client, tmp_path, monkeypatch):
     assert_same_bits(draws(here), draws(there))
     assert there.engine is None
     assert client.scheduler.address not in there.posterior.attrs["parameters"]
-    found = CliRunner().invoke(
-        app, ["fit", "topics", "survey.npz", "-o", "x.nc", *quick, "--scheduler", "here"]
-    )
+    found = CliRunner().invoke(app, ["fit", "topics", "survey.npz", "-o", "x.nc", *quick, "--scheduler", "here"])
     assert "scheduler must be an address such as tcp://" in found.stderr
 
 

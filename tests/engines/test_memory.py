@@ -6,9 +6,7 @@ from countveil.engines import memory
 from countveil.engines.memory import available_memory, in_words
 
 KB = 1024
-MEMINFO = (
-    "MemTotal:  4000 kB\nMemFree:  10 kB\nMemAvailable:  1000 kB\nSwapTotal:  500 kB\nSwapFree:  200 kB\n"
-)
+MEMINFO = "MemTotal:  4000 kB\nMemFree:  10 kB\nMemAvailable:  1000 kB\nSwapTotal:  500 kB\nSwapFree:  200 kB\n"
 SYSTEM = 1200 * KB
 
 
@@ -17,11 +15,7 @@ def group(limit, used, cached, version=2):
     names = ("memory.max", "memory.current", "inactive_file")
     if version == 1:
         names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-    return {
-        names[0]: str(limit),
-        names[1]: str(used),
-        "memory.stat": f"anon 5\n{names[2]} {cached}\nfile 3\n",
-    }
+    return {names[0]: str(limit), names[1]: str(used), "memory.stat": f"anon 5\n{names[2]} {cached}\nfile 3\n"}
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,7 @@ ADDRESS = "tcp://127.0.0.1:1"
 
 @pytest.mark.parametrize("engine", ["Threads", "", "127.0.0.1:8786", 2, object()])
 def test_an_engine_is_a_name_or_an_address(engine):
-    with pytest.raises(
-        ValueError, match="engine must be None, 'threads', 'dask' or the address of a scheduler"
-    ):
+    with pytest.raises(ValueError, match="engine must be None, 'threads', 'dask' or the address of a scheduler"):
         check_engine(engine)
     with pytest.raises(ValueError, match="engine must be"):
         cv.TopicModel(2, engine=engine).fit(cv.ExactCounts([[1, 2]]))

@@ -20,9 +20,7 @@ def test_results_come_in_the_order_of_the_blocks(threads):
         return number, word
 
     with ThreadEngine(threads) as engine:
-        assert list(engine.map(slowest_first, range(8), "abcdefgh")) == list(
-            zip(range(8), "abcdefgh", strict=True)
-        )
+        assert list(engine.map(slowest_first, range(8), "abcdefgh")) == list(zip(range(8), "abcdefgh", strict=True))
 
 
 def test_threads_work_at_the_same_time():

@@ -198,9 +198,7 @@ def test_it_is_the_log_of_the_average_over_draws(dispersion):
 
 def test_what_does_not_fit_is_refused_in_words():
     fit = fitted(None)
-    with pytest.raises(
-        ValueError, match=r"counts must have the shape of the fit's data \(12, 7\), got \(7, 12\)"
-    ):
+    with pytest.raises(ValueError, match=r"counts must have the shape of the fit's data \(12, 7\), got \(7, 12\)"):
         predictive_log_score(SEEN.T, fit)
     with pytest.raises(ValueError, match=r"cells must have the shape of the fit's data"):
         predictive_log_score(SEEN, fit, HIDDEN[:3])
@@ -218,10 +216,7 @@ def test_counts_go_by_their_labels_and_must_be_counts():
         (-SEEN, r"counts must be whole numbers, 0 or more, got something else at index \(\d, \d\)"),
         (SEEN + 0.5, r"got something else at index \(0, 0\)"),
         (np.where(HIDDEN, np.nan, SEEN), r"got something else at index \(\d, \d\)"),
-        (
-            np.ma.masked_array(SEEN, HIDDEN),
-            "counts must have no masked entries, got some: leave them out with cells=",
-        ),
+        (np.ma.masked_array(SEEN, HIDDEN), "counts must have no masked entries, got some: leave them out with cells="),
     ):
         with pytest.raises(ValueError, match=message):
             predictive_log_score(wrong, fit)
@@ -253,9 +248,7 @@ def counts(factors):
 
 @pytest.fixture(scope="module")
 def data(counts):
-    return cv.PrivatizedCounts(
-        counts + two_sided_geometric(np.full(SIZE, ALPHA), np.random.default_rng(3)), ALPHA
-    )
+    return cv.PrivatizedCounts(counts + two_sided_geometric(np.full(SIZE, ALPHA), np.random.default_rng(3)), ALPHA)
 
 
 def at_the_truth(factors, data, poisson=False):
@@ -297,13 +290,9 @@ def test_a_choice_by_reports_keeps_it_true_and_one_by_counts_does_not(right, cou
     reports = np.zeros(SIZE, dtype=np.int64)
     reports[data.row_numbers, data.columns] = data.reports
     for chosen in (reports > 0, reports == 0, reports > 5):
-        assert agrees(
-            coverage(counts, right, np.random.default_rng(5), data, cells=chosen), 0.9, chosen.sum()
-        )
+        assert agrees(coverage(counts, right, np.random.default_rng(5), data, cells=chosen), 0.9, chosen.sum())
     chosen = counts > 0
-    assert not agrees(
-        coverage(counts, right, np.random.default_rng(5), data, cells=chosen), 0.9, chosen.sum()
-    )
+    assert not agrees(coverage(counts, right, np.random.default_rng(5), data, cells=chosen), 0.9, chosen.sum())
 
 
 def test_hidden_reports_are_covered(right, wrong, data):

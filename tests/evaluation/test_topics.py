@@ -16,14 +16,7 @@ from countveil.evaluation import (
     umass_by_topic,
 )
 
-COUNTS = np.array(
-    [
-        [3, 1, 0, 1],
-        [1, 2, 0, 1],
-        [0, 1, 0, 1],
-        [0, 0, 5, 1],
-    ]
-)
+COUNTS = np.array([[3, 1, 0, 1], [1, 2, 0, 1], [0, 1, 0, 1], [0, 0, 5, 1]])
 
 
 def slow_npmi(top_words, counts):
@@ -185,17 +178,12 @@ def test_coherence_against_gensim():
         pairs = [(v, w) for i, w in enumerate(top) for v in top[:i]]
         plain = np.mean([np.log(((held[:, v] & held[:, w]).sum()) / held[:, v].sum()) for v, w in pairs])
         smooth = np.mean(
-            [
-                np.log(((held[:, v] & held[:, w]).sum() + 1) / (held[:, v] & held[:, w]).sum())
-                for v, w in pairs
-            ]
+            [np.log(((held[:, v] & held[:, w]).sum() + 1) / (held[:, v] & held[:, w]).sum()) for v, w in pairs]
         )
         ours.append((plain, smooth))
     plain, smooth = np.array(ours).T
     np.testing.assert_allclose(model.get_coherence_per_topic(), plain, atol=1e-9)
-    np.testing.assert_allclose(
-        umass_by_topic(tops, counts) - smooth, model.get_coherence_per_topic(), atol=1e-9
-    )
+    np.testing.assert_allclose(umass_by_topic(tops, counts) - smooth, model.get_coherence_per_topic(), atol=1e-9)
 
 
 def test_npmi_against_gensim():
@@ -227,9 +215,7 @@ MATCHED = RNG.dirichlet(np.full(30, 0.1), 6)
 def slow_best_order(reference, topics):
     """Every permutation, by the summed square roots of products."""
     overlap = np.sqrt(reference) @ np.sqrt(topics).T
-    return max(
-        permutations(range(len(topics))), key=lambda order: sum(overlap[k, j] for k, j in enumerate(order))
-    )
+    return max(permutations(range(len(topics))), key=lambda order: sum(overlap[k, j] for k, j in enumerate(order)))
 
 
 def test_a_permutation_is_undone():

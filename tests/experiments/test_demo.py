@@ -72,10 +72,7 @@ def test_the_analyst_sees_the_release_alone(monkeypatch, corpus):
 
 
 def test_rates_are_raised_to_a_floor_only_where_they_can_fall_to_zero():
-    counts, estimate = (
-        np.array([[0, 3], [1, 0]]),
-        Estimate(np.array([[0.0, 3.0], [0.0, 0.0]]), None, None, 0.0),
-    )
+    counts, estimate = (np.array([[0, 3], [1, 0]]), Estimate(np.array([[0.0, 3.0], [0.0, 0.0]]), None, None, 0.0))
     assert score(counts, estimate, floored=False)["log_score"] == -np.inf
     assert np.isfinite(score(counts, estimate, floored=True)["log_score"])
 

@@ -217,9 +217,7 @@ def test_an_alpha_of_the_model_is_a_number(alpha):
         cv.TopicModel(2, alpha=alpha).fit(np.ones((2, 2)))
 
 
-@pytest.mark.parametrize(
-    "data", [np.ones((3, 4), dtype=int), [[1, 2]], sp.csr_array((3, 4)), pd.DataFrame([[1]])]
-)
+@pytest.mark.parametrize("data", [np.ones((3, 4), dtype=int), [[1, 2]], sp.csr_array((3, 4)), pd.DataFrame([[1]])])
 def test_reports_without_alpha_are_refused(data):
     with pytest.raises(TypeError, match="alpha"):
         TopicModel(2, **SHORT).fit(data)
@@ -230,9 +228,7 @@ def test_the_same_seed_gives_the_same_fit_with_any_number_of_threads(fit):
     spread = TopicModel(3, **SHORT, threads=2).fit(small_data())
     for name in ("theta", "phi", "theta_rate", "phi_rate"):
         for other in (again, spread):
-            np.testing.assert_array_equal(
-                other.posterior["posterior"][name], fit.posterior["posterior"][name]
-            )
+            np.testing.assert_array_equal(other.posterior["posterior"][name], fit.posterior["posterior"][name])
 
 
 def test_without_a_seed_one_is_taken_and_kept():
@@ -328,9 +324,7 @@ def test_transform_refuses_other_words(fit):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    "options", [{}, {"dispersion": "column"}, {"dispersion": "row"}, {"likelihood": "poisson"}]
-)
+@pytest.mark.parametrize("options", [{}, {"dispersion": "column"}, {"dispersion": "row"}, {"likelihood": "poisson"}])
 def test_fit_transform_is_the_mean_of_expected_counts(options):
     model = TopicModel(3, **SHORT | {"chains": 1}, **options)
     found = model.fit_transform(small_data())
@@ -350,9 +344,7 @@ def test_it_works_at_either_end_of_a_pipeline():
     assert first.transform(small_data()).shape == (12, 3)
     wrap = FunctionTransformer(lambda reports: PrivatizedCounts(reports, np.exp(-1.0)))
     last = make_pipeline(wrap, TopicModel(3, **SHORT)).fit(small_data().reports)
-    np.testing.assert_array_equal(
-        last[-1].rate(), TopicModel(3, **SHORT).fit(small_data(labelled=False)).rate()
-    )
+    np.testing.assert_array_equal(last[-1].rate(), TopicModel(3, **SHORT).fit(small_data(labelled=False)).rate())
     assert last.transform(small_data().reports).shape == (12, 3)
 
 
@@ -386,10 +378,7 @@ def test_chains_stop_by_the_numbers_of_the_verdict(monkeypatch):
     fixed = TopicModel(3, **SHORT).fit(small_data())
     xr.testing.assert_equal(stopped.posterior["posterior"].dataset, fixed.posterior["posterior"].dataset)
     monkeypatch.setattr(run, "R_HAT_NESTED", 0.0)
-    assert (
-        TopicModel(3, **SHORT | {"chains": "auto"}).fit(small_data()).posterior["posterior"].sizes["chain"]
-        == 3
-    )
+    assert TopicModel(3, **SHORT | {"chains": "auto"}).fit(small_data()).posterior["posterior"].sizes["chain"] == 3
 
 
 @pytest.mark.long
@@ -518,9 +507,7 @@ def test_chains_that_disagree_are_told_of(monkeypatch):
 
     starts = []
     monkeypatch.setattr(gibbs, "init", in_its_own_place)
-    monkeypatch.setattr(
-        gibbs, "step", lambda state, *_: (state._replace(sweep=state.sweep + 1), gibbs.Info(1.0))
-    )
+    monkeypatch.setattr(gibbs, "step", lambda state, *_: (state._replace(sweep=state.sweep + 1), gibbs.Info(1.0)))
     wobble = itertools.cycle(range(7))
     log_likelihood = lambda factors, *_: float(factors[0].sum() + next(wobble))  # noqa: E731
     monkeypatch.setattr(scoring, "log_likelihood", log_likelihood)
@@ -556,9 +543,7 @@ def test_simulated_noise_is_remembered_by_the_fit():
 
 
 def test_a_seed_of_any_size_is_saved(tmp_path):
-    fit = cv.TopicModel(2, draws=3, tune=2, chains=1, seed=2**64 + 5).fit(
-        cv.PrivatizedCounts([[1, 2], [3, 4]], 0.5)
-    )
+    fit = cv.TopicModel(2, draws=3, tune=2, chains=1, seed=2**64 + 5).fit(cv.PrivatizedCounts([[1, 2], [3, 4]], 0.5))
     fit.save(tmp_path / "fit.nc")
     assert cv.TopicModel.load(tmp_path / "fit.nc").seed_ == 2**64 + 5
 
@@ -589,9 +574,7 @@ def test_a_fit_of_few_reports_takes_one_thread_unless_told_otherwise(monkeypatch
     assert asked == [taken]
 
 
-@pytest.mark.parametrize(
-    "model", [TopicModel, cv.BlockModel, cv.TensorModel, cv.DynamicModel, cv.PoissonFactorization]
-)
+@pytest.mark.parametrize("model", [TopicModel, cv.BlockModel, cv.TensorModel, cv.DynamicModel, cv.PoissonFactorization])
 def test_a_fit_has_few_public_names_besides_its_parameters(model):
     """Tables go into accessors, and what pages and figures alone read goes into the reader."""
     names = {name for name in dir(model) if not name.startswith("_") and not name.endswith("_")}

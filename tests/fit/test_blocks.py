@@ -40,14 +40,9 @@ def test_held_out_links_are_predicted():
 def test_an_undirected_pair_masked_on_one_side_only_is_refused_as_that():
     counts = np.full((4, 4), 2)
     model = cv.BlockModel(2, directed=False, **SHORT)
-    with pytest.raises(
-        ValueError, match=r"must mask each pair on both sides .* got \(0, 2\) masked and \(2, 0\)"
-    ):
+    with pytest.raises(ValueError, match=r"must mask each pair on both sides .* got \(0, 2\) masked and \(2, 0\)"):
         model.fit(cv.ExactCounts(counts, cv.links_among(4, [0], [2])))
-    assert model.fit(cv.ExactCounts(counts, cv.links_among(4, [0], [2], directed=False))).rate().shape == (
-        4,
-        4,
-    )
+    assert model.fit(cv.ExactCounts(counts, cv.links_among(4, [0], [2], directed=False))).rate().shape == (4, 4)
 
 
 @pytest.mark.parametrize("truncate", [True, False])
@@ -85,9 +80,7 @@ def test_a_network_that_says_its_kind_is_fitted_as_that_kind_alone(make, level, 
     nx.set_edge_attributes(graph, 1, "weight")
     for directed in (False, True):
         data = STATED[make](nx.DiGraph(graph) if directed else graph, LEVELS[level])
-        wanted = (
-            "an undirected network, got a directed" if directed else "a directed network, got an undirected"
-        )
+        wanted = "an undirected network, got a directed" if directed else "a directed network, got an undirected"
         with pytest.raises(ValueError, match=f"^X must be {wanted} network"):
             cv.BlockModel(2, directed=not directed, **SHORT).fit(data)
         cv.BlockModel(2, directed=directed, self_loops=True, **SHORT).fit(data)
@@ -108,11 +101,7 @@ def test_other_models_do_not_take_what_is_below_the_diagonal_for_reports():
 def test_directed_networks_that_only_look_undirected_are_fitted():
     """Without noise nothing below the diagonal is a fact, and with few actors it may be chance."""
     counts = np.triu(np.random.default_rng(1).poisson(2.0, (12, 12)), 1)
-    for data in (
-        cv.ExactCounts(counts),
-        cv.PrivatizedCounts(counts[:4, :4], 0.4),
-        cv.PrivatizedCounts(counts, 1e-12),
-    ):
+    for data in (cv.ExactCounts(counts), cv.PrivatizedCounts(counts[:4, :4], 0.4), cv.PrivatizedCounts(counts, 1e-12)):
         assert cv.BlockModel(2, **SHORT).fit(data).n_features_in_ == data.shape[1]
 
 

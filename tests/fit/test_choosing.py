@@ -131,21 +131,15 @@ def test_numbers_are_those_that_the_data_allow(data):
 
 
 def test_what_cannot_be_chosen_is_refused(data, tmp_path):
-    with pytest.raises(
-        ValueError, match=r"n_topics must be one number, 'auto', or a list of 2 to 10 .* got 'many'$"
-    ):
+    with pytest.raises(ValueError, match=r"n_topics must be one number, 'auto', or a list of 2 to 10 .* got 'many'$"):
         cv.TopicModel("many").fit(data)
     with pytest.raises(ValueError, match="n_topics must be a whole number of at least 1, got 0"):
         cv.TopicModel(0).fit(data)
-    with pytest.raises(
-        ValueError, match="n_topics must be a number except in fit, which chooses one, got 'auto'"
-    ):
+    with pytest.raises(ValueError, match="n_topics must be a number except in fit, which chooses one, got 'auto'"):
         cv.TopicModel("auto", method="svi").partial_fit(data)
     with pytest.raises(ValueError, match="n_topics must be a number except in fit"):
         cv.compare(data, [cv.TopicModel("auto"), cv.TopicModel(2)])
-    cv.privatize_to_files(
-        np.ones((4, 30), dtype=int), cv.PrivacyLevel(1, 1), tmp_path / "parts", rows_per_file=2
-    )
+    cv.privatize_to_files(np.ones((4, 30), dtype=int), cv.PrivacyLevel(1, 1), tmp_path / "parts", rows_per_file=2)
     with pytest.raises(ValueError, match="n_topics must be a number for data on disk, got 'auto'"):
         cv.TopicModel("auto", method="svi").fit(cv.ReleaseFiles(tmp_path / "parts"))
 
@@ -174,9 +168,7 @@ def test_where_there_is_nothing_to_choose_from_nothing_was_chosen():
     few = fitted(cv.TopicModel("auto", seed=3, **QUICK), cv.PrivatizedCounts([[1, 2, 0, 1, 3]], 0.2))
     mask = np.ones((6, 8), dtype=bool)
     mask[0, :4] = False  # fewer cells than folds
-    hidden = fitted(
-        cv.TopicModel("auto", seed=3, **QUICK), cv.PrivatizedCounts(np.ones((6, 8), int), 0.2, mask)
-    )
+    hidden = fitted(cv.TopicModel("auto", seed=3, **QUICK), cv.PrivatizedCounts(np.ones((6, 8), int), 0.2, mask))
     for fit in (few, hidden):
         assert fit.n_topics_ == 1
         assert not hasattr(fit, "selection_")
@@ -207,11 +199,7 @@ def test_the_chosen_likelihood_is_fitted_and_kept(counts, tmp_path, monkeypatch)
     assert fit.posterior["posterior"]["p"].dims[-1] == "sender"
     fit.save(tmp_path / "fit.nc")
     again = cv.BlockModel.load(tmp_path / "fit.nc")
-    assert choosing.own_choice(again) == {
-        "n_communities": 4,
-        "likelihood": "negative-binomial",
-        "dispersion": "row",
-    }
+    assert choosing.own_choice(again) == {"n_communities": 4, "likelihood": "negative-binomial", "dispersion": "row"}
     assert fitted(again.set_params(n_communities=2), square).model_.likelihood.dispersion == "column"
 
 

@@ -20,10 +20,7 @@ SHARES = RNG.dirichlet(np.ones(5), (3, 7, 2))
 SIZES = RNG.dirichlet(np.ones(2), (3, 7))
 NAMES = np.array([f"w{v}" for v in range(5)])
 CHAINS = [Chain(*own, 1.0 / 3.0) for own in zip(SHARES, SIZES, strict=True)]
-FOUND = [
-    (0, Matched(np.array([0, 2]), np.array([1, 0]), 0.75)),
-    (4, Matched(np.array([1]), np.array([1]), 0.25)),
-]
+FOUND = [(0, Matched(np.array([0, 2]), np.array([1, 0]), 0.75)), (4, Matched(np.array([1]), np.array([1]), 0.25))]
 
 
 def draws_of(values, found):

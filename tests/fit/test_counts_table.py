@@ -20,9 +20,7 @@ COUNTS = np.random.default_rng(2).poisson(np.outer(np.arange(1, 8), [1, 1, 2, 3,
 COUNTS[6, :4] = 12, 11, 20, 3  # a row with one hidden count
 IS_HIDDEN = (COUNTS > 0) & (COUNTS < 10)
 PUBLISHED = pd.DataFrame(
-    np.where(IS_HIDDEN, np.nan, COUNTS),
-    pd.Index(COUNTIES, name="county"),
-    pd.Index(AGES, name="age"),
+    np.where(IS_HIDDEN, np.nan, COUNTS), pd.Index(COUNTIES, name="county"), pd.Index(AGES, name="age")
 )
 MASK = np.zeros(COUNTS.shape, dtype=bool)
 MASK[6, 4] = MASK[0, 0] = True
@@ -61,9 +59,7 @@ def test_hidden_counts_are_listed_with_the_numbers_of_count_intervals(suppressed
     rows, columns = np.nonzero(listed)
     assert table["county"].tolist() == [COUNTIES[d] for d in rows]
     assert table["age"].tolist() == [AGES[v] for v in columns]
-    assert table["kind"].tolist() == [
-        "masked" if MASK[d, v] else "hidden" for d, v in zip(rows, columns, strict=True)
-    ]
+    assert table["kind"].tolist() == ["masked" if MASK[d, v] else "hidden" for d, v in zip(rows, columns, strict=True)]
     assert table["report"].isna().all()
     np.testing.assert_allclose(table[SUMMARY], at_cells(fit.count_intervals(data), listed))
     wide, narrow = (fit.counts_table(data, interval=each) for each in (0.9, 0.5))
@@ -82,13 +78,7 @@ def test_all_cells_are_listed_with_exact_counts_as_they_are(suppressed):
 
 
 def test_kinds_say_how_a_count_is_hidden():
-    mechanisms = [
-        m.Suppression(10),
-        m.RandomRounding(5),
-        m.Rounding(5),
-        m.TopCoding(12),
-        m.DiscreteGaussian(2),
-    ]
+    mechanisms = [m.Suppression(10), m.RandomRounding(5), m.Rounding(5), m.TopCoding(12), m.DiscreteGaussian(2)]
     reports = np.array([[np.nan, 10, 10, 12, 11], [11, 0, 0, 3, -2], [0, 5, 5, 12, 4]])
     data = cv.Reports(reports, np.array(mechanisms, dtype=object).reshape(1, -1))
     fit = fitted(data)
@@ -135,9 +125,7 @@ def test_known_totals_are_met_by_counts_and_by_sums(with_totals):
     pd.testing.assert_frame_equal(table, fit.counts_table(data, draws=100))  # the same again
     tables = fit.predict_counts(100, np.random.default_rng(3), data).to_numpy()
     hidden = tables[:, IS_HIDDEN]
-    error = (
-        np.abs(table["mean"] - hidden.mean(axis=0)) / np.maximum(hidden.std(axis=0), 1e-9) / np.sqrt(2 / 100)
-    )
+    error = np.abs(table["mean"] - hidden.mean(axis=0)) / np.maximum(hidden.std(axis=0), 1e-9) / np.sqrt(2 / 100)
     assert error[~given_away].max() < 5.0
     assert (np.abs(table["upper"] - np.quantile(hidden, 0.95, axis=0)) <= 2).all()
 
@@ -148,9 +136,7 @@ def test_sums_are_those_of_tables_drawn_together(suppressed):
     together = cells.groupby("age", sort=False)[SUMMARY].sum()
     assert sums["age"].tolist() == AGES
     np.testing.assert_array_equal(sums["hidden"], (IS_HIDDEN | MASK).sum(axis=0))
-    deviation = np.sqrt(
-        fit.predict_counts(400, np.random.default_rng(1), data).sum("d").to_numpy().var(axis=0)
-    )
+    deviation = np.sqrt(fit.predict_counts(400, np.random.default_rng(1), data).sum("d").to_numpy().var(axis=0))
     assert (np.abs(sums["mean"] - together["mean"].to_numpy()) < 4.5 * deviation / 20 + 1e-9).all()
     several = sums["hidden"].to_numpy() > 1
     widths = (sums["upper"] - sums["lower"]).to_numpy(), (together["upper"] - together["lower"]).to_numpy()
@@ -177,9 +163,7 @@ def test_private_counts_are_noisy_everywhere_but_in_rows_without_noise(sparse):
     import scipy.sparse as sp
 
     alpha = np.array([0.5] * 6 + [0.0])
-    reports = COUNTS + two_sided_geometric(np.full(COUNTS.shape, 0.5), np.random.default_rng(0)) * (
-        alpha[:, None] > 0
-    )
+    reports = COUNTS + two_sided_geometric(np.full(COUNTS.shape, 0.5), np.random.default_rng(0)) * (alpha[:, None] > 0)
     assert (reports < 0).any()
     given = sp.csr_array(reports) if sparse else pd.DataFrame(reports, columns=AGES)
     data = cv.PrivatizedCounts(given, alpha, MASK)
@@ -210,9 +194,7 @@ def test_axes_of_a_tensor_are_in_the_order_of_the_data():
     ]
     np.testing.assert_allclose(table[SUMMARY], at_cells(intervals, np.isnan(published)))
     sums = fit.counts_table(data, by=["year", "state"])
-    assert sums[["year", "state"]].to_numpy().tolist() == [
-        [f"y{c}", f"s{a}"] for c in range(2) for a in range(3)
-    ]
+    assert sums[["year", "state"]].to_numpy().tolist() == [[f"y{c}", f"s{a}"] for c in range(2) for a in range(3)]
     np.testing.assert_array_equal(sums["hidden"], np.isnan(published).sum(axis=1).T.ravel())
     known = np.nansum(published, axis=1).T.ravel()
     assert (sums["lower"] >= known + sums["hidden"]).all()

@@ -101,9 +101,7 @@ def test_some_documents_are_those_of_the_whole_table(fit):
     some, every = fit.documents.shares(["doc 7", 2]), fit.documents.shares()
     assert some["document"].unique().tolist() == ["doc 7", "doc 2"]
     for title, rows in some.groupby("document"):
-        np.testing.assert_array_equal(
-            rows["share"].to_numpy(), every[every["document"] == title]["share"].to_numpy()
-        )
+        np.testing.assert_array_equal(rows["share"].to_numpy(), every[every["document"] == title]["share"].to_numpy())
 
 
 def test_top_documents_are_those_with_the_largest_shares(fit):
@@ -189,10 +187,7 @@ def test_what_is_not_there_is_refused_with_what_is_near(planted):
         (lambda: planted.documents.top(0, 0), "n must be"),
         (lambda: planted.documents.words("doc 4", 0), "n must be"),
         (lambda: planted.documents.correlations(1.0), "interval must be"),
-        (
-            lambda: planted.documents.shares([True]),
-            "document must be a number from 0 to 8 or a label, got True",
-        ),
+        (lambda: planted.documents.shares([True]), "document must be a number from 0 to 8 or a label, got True"),
     ):
         with pytest.raises(ValueError, match=message):
             call()
@@ -212,9 +207,7 @@ def test_one_chain_and_a_point_have_tables_without_support(planted):
 
 def test_numbers_that_are_labels_are_labels():
     counts = np.random.default_rng(1).poisson(3.0, (5, 4))
-    data = cv.ExactCounts(
-        counts, row_labels=[str(i) for i in range(1, 6)], column_labels=["1", "a", "b", "c"]
-    )
+    data = cv.ExactCounts(counts, row_labels=[str(i) for i in range(1, 6)], column_labels=["1", "a", "b", "c"])
     fit = cv.TopicModel(2, draws=4, tune=4, chains=1, seed=1, threads=1, progress=False).fit(data)
     assert set(fit.documents.shares([5, "1"])["document"]) == {"5", "1"}
     assert fit.documents.find_word(1)["word"].tolist() == ["1", "1"]

@@ -142,18 +142,12 @@ def test_time_is_the_first_axis_or_the_one_that_is_named(planted, options, dims)
     ("options", "said"),
     [
         ({"time": "year"}, "time must be one of modes, or a number, got 'year' without modes"),
-        (
-            {"time": "year", "modes": ["day", "item"]},
-            r"time must be one of \['day', 'item'\], or a number, got 'year'",
-        ),
+        ({"time": "year", "modes": ["day", "item"]}, r"time must be one of \['day', 'item'\], or a number, got 'year'"),
         ({"time": 2}, "time must be an axis of the data from 0 to 1, got 2"),
         ({"modes": ["time"]}, "modes must name each of the 2 axes of the data once"),
         ({"modes": ["time", "activity"]}, r"own arrays, got \['activity'\]"),
         ({"prior_rate": 1.0}, "prior_rate must be None"),
-        (
-            {"method": "em"},
-            r"method must be one of \('gibbs', 'augmented-gibbs'\) for a chain in time, got 'em'",
-        ),
+        ({"method": "em"}, r"method must be one of \('gibbs', 'augmented-gibbs'\) for a chain in time, got 'em'"),
         ({"steady": "yes"}, "steady must be"),
         ({"day_first": "yes"}, "day_first must be True or False, got 'yes'"),
         ({"background": True, "n_components": 1}, "background must be False for one component"),
@@ -198,9 +192,7 @@ def test_dates_are_put_in_order_whatever_their_spelling_and_gaps_are_masked(labe
 def test_a_fit_of_dates_in_any_order_is_that_of_the_series(tmp_path):
     whole, given = in_order_and_as_in_the_file(SPELT[3])
     wanted = cv.DynamicModel(2, **BRIEF).fit(whole)
-    with pytest.warns(
-        UserWarning, match="in order.* 1 of 6 months has no data: Jan 2002 is treated as missing"
-    ):
+    with pytest.warns(UserWarning, match="in order.* 1 of 6 months has no data: Jan 2002 is treated as missing"):
         found = cv.DynamicModel(2, **BRIEF).fit(given)
     assert found._reader.axes["time"].tolist() == SPELT[3]
     np.testing.assert_array_equal(found.rate(), wanted.rate())
@@ -211,9 +203,7 @@ def test_a_fit_of_dates_in_any_order_is_that_of_the_series(tmp_path):
 
 
 def test_years_across_columns_are_time_if_stated():
-    counts = pd.DataFrame(
-        np.arange(8).reshape(2, 4), index=["a", "b"], columns=["2001", "2002", "2005", "2003"]
-    )
+    counts = pd.DataFrame(np.arange(8).reshape(2, 4), index=["a", "b"], columns=["2001", "2002", "2005", "2003"])
     data = cv.ExactCounts(counts)
     said = r"labels of axis 1 are dates \(2001, ...\), got None: time=1 \(--time 1\), or time=0 \(--time 0\)"
     with pytest.raises(ValueError, match=said):
@@ -380,9 +370,7 @@ def test_a_season_is_found_and_keeps_its_place_across_gaps(seasonal, tmp_path):
 
 def test_without_a_season_there_is_no_table_of_seasons(fit):
     assert fit.season_ is None
-    with pytest.raises(
-        ValueError, match="season must be given to the model for a table of seasons, got None"
-    ):
+    with pytest.raises(ValueError, match="season must be given to the model for a table of seasons, got None"):
         fit.seasons()
 
 
@@ -406,8 +394,7 @@ def test_rates_are_multiplied_by_levels(with_levels, tmp_path):
     assert draws["level_smoothness"].dims[2:] == tuple(d for d in layout.dims_of(axes) if d != fit.time_axis)
     pairs = zip(factor_draws(tree, model, layout), parameter_draws(tree, model), strict=False)
     rates = [
-        model.likelihood.mean(np.einsum(model.spec.text, *factors), over_cells(model, own))
-        for factors, own in pairs
+        model.likelihood.mean(np.einsum(model.spec.text, *factors), over_cells(model, own)) for factors, own in pairs
     ]
     np.testing.assert_allclose(fit.rate(), np.mean(rates, axis=0), rtol=1e-6)
     own = component_counts(tree, model, layout, axes + model.spec.latent)
@@ -430,25 +417,17 @@ def test_forecasts_go_on_from_the_last_levels(with_levels, monkeypatch):
     monkeypatch.setattr(forecasts, "run_on", lambda last, chain, steps, rng: np.tile(last, (steps, 1)))
     monkeypatch.setattr(forecasts, "levels_on", lambda last, rho, s, steps, rng: np.stack([last] * steps))
     one = fit.forecast(2).rates.to_numpy()
-    place = 1 + fit.model_.spec.output.index(
-        fit.model_.factors[fit.model_.spec.names.index("activity")].axes[0]
-    )
+    place = 1 + fit.model_.spec.output.index(fit.model_.factors[fit.model_.spec.names.index("activity")].axes[0])
     np.testing.assert_allclose(one.take(0, place), one.take(1, place))
     last = fit.posterior["posterior"]["level"].to_numpy().reshape(80, *fit.rate().shape).take(-1, place)
-    monkeypatch.setattr(
-        forecasts, "levels_on", lambda last, rho, s, steps, rng: np.ones((steps, *last.shape))
-    )
-    np.testing.assert_allclose(
-        one.take(0, place), fit.forecast(2).rates.to_numpy().take(0, place) * last, rtol=1e-5
-    )
+    monkeypatch.setattr(forecasts, "levels_on", lambda last, rho, s, steps, rng: np.ones((steps, *last.shape)))
+    np.testing.assert_allclose(one.take(0, place), fit.forecast(2).rates.to_numpy().take(0, place) * last, rtol=1e-5)
 
 
 def test_levels_forget_their_last_value_as_fast_as_the_persistence_says():
     last, rng = np.full((20_000, 2), 3.0), np.random.default_rng(1)
     found = forecasts.levels_on(last, 0.5, np.array([50.0, 10.0]), 3, rng)
-    np.testing.assert_allclose(
-        found.mean(axis=1), np.array([2.0, 1.5, 1.25])[:, None] * [1.0, 1.0], rtol=0.02
-    )
+    np.testing.assert_allclose(found.mean(axis=1), np.array([2.0, 1.5, 1.25])[:, None] * [1.0, 1.0], rtol=0.02)
     np.testing.assert_allclose(found[0].var(axis=0), [2.0 / 50.0, 2.0 / 10.0], rtol=0.05)
 
 
@@ -491,23 +470,15 @@ def test_levels_begin_at_one_also_after_a_fit_with_levels(planted):
 
 
 def test_levels_are_refused_where_they_cannot_be(planted):
-    with pytest.raises(
-        ValueError, match=r"method must be one of \('gibbs',\) with levels, got 'augmented-gibbs'"
-    ):
-        cv.DynamicModel(2, levels=True, method="augmented-gibbs", **BRIEF).fit(
-            cv.PrivatizedCounts(planted[3], 0.3)
-        )
-    with pytest.raises(
-        ValueError, match=r'levels must be False with Dask, .*, got True: use engine="threads"$'
-    ):
+    with pytest.raises(ValueError, match=r"method must be one of \('gibbs',\) with levels, got 'augmented-gibbs'"):
+        cv.DynamicModel(2, levels=True, method="augmented-gibbs", **BRIEF).fit(cv.PrivatizedCounts(planted[3], 0.3))
+    with pytest.raises(ValueError, match=r'levels must be False with Dask, .*, got True: use engine="threads"$'):
         cv.DynamicModel(2, levels=True, engine="dask", **BRIEF).fit(cv.PrivatizedCounts(planted[3], 0.3))
     with pytest.raises(ValueError, match=r"levels must be False with Dask, .*, got True: leave out client$"):
         cv.DynamicModel(2, levels=True, **BRIEF).fit(cv.PrivatizedCounts(planted[3], 0.3), client=object())
     for name in ("level", "level_persistence", "level_smoothness"):
         with pytest.raises(ValueError, match=f"posterior's own arrays, got .'{name}'.: choose other names"):
-            cv.DynamicModel(2, levels=True, modes=["time", name], **BRIEF).fit(
-                cv.ExactCounts(abs(planted[3]))
-            )
+            cv.DynamicModel(2, levels=True, modes=["time", name], **BRIEF).fit(cv.ExactCounts(abs(planted[3])))
     rounded = 5 * (planted[3].clip(0) // 5)
     known = cv.Reports(rounded, cv.mechanisms.Rounding(5), totals=[(0, rounded.sum(axis=0))])
     with pytest.raises(ValueError, match="levels must be False for data with known totals, got True with 8"):

@@ -25,9 +25,7 @@ def test_effects_have_the_signs_of_the_truth(fit):
     table = fit.effects.table(0.8).set_index(["topic", "term"])
     assert list(table.columns) == ["support", "estimate", "lower", "upper"]
     assert table.loc[(topic_of(fit, "w0"), "party[T.R]"), "lower"] > 0.0
-    assert (
-        0.01 < table.loc[(topic_of(fit, "w8"), "age"), "estimate"] < 0.1
-    )  # per year, not per standard deviation
+    assert 0.01 < table.loc[(topic_of(fit, "w8"), "age"), "estimate"] < 0.1  # per year, not per standard deviation
     assert (table.support == 1.0).all()
 
 
@@ -45,14 +43,10 @@ def slow_shares(fit, chain, frame, topic):
 
 
 def test_a_contrast_is_a_difference_of_shares_averaged_over_the_other_covariates(fit):
-    table, matches = (
-        fit.effects.contrast({"party": "R"}, {"party": "D"}, 0.8),
-        dict(fit._reader.numbered("k")),
-    )
+    table, matches = (fit.effects.contrast({"party": "R"}, {"party": "D"}, 0.8), dict(fit._reader.numbered("k")))
     for k in range(2):
         parts = [
-            slow_shares(fit, c, FRAME.assign(party="R"), own)
-            - slow_shares(fit, c, FRAME.assign(party="D"), own)
+            slow_shares(fit, c, FRAME.assign(party="R"), own) - slow_shares(fit, c, FRAME.assign(party="D"), own)
             for c, own in zip(matches[k].chains, matches[k].components, strict=True)
         ]
         slow, row = np.concatenate(parts), table.iloc[k]
@@ -73,9 +67,7 @@ def test_expected_prevalence_adds_up_and_follows_covariates(fit):
     assert by[topic_of(fit, "w8"), "c"] > by[topic_of(fit, "w8"), "b"]
     one = fit.effects.prevalence(pd.DataFrame({"party": ["R"]})).estimate.to_numpy()
     other = fit.effects.prevalence(pd.DataFrame({"party": ["D"]})).estimate.to_numpy()
-    np.testing.assert_allclose(
-        one - other, fit.effects.contrast({"party": "R"}, {"party": "D"}).estimate, atol=1e-9
-    )
+    np.testing.assert_allclose(one - other, fit.effects.contrast({"party": "R"}, {"party": "D"}).estimate, atol=1e-9)
     assert set(fit.effects.prevalence().row) == {"all"}
 
 
@@ -91,7 +83,7 @@ def test_rows_of_expected_prevalence_are_called_by_what_was_asked_for(fit):
 def test_contrasts_are_those_that_covariates_suggest(fit):
     table = fit.effects.contrasts(0.8)
     assert table.columns.tolist() == [
-        *("topic", "support", "covariate", "value", "other", "estimate", "lower", "upper"),
+        *("topic", "support", "covariate", "value", "other", "estimate", "lower", "upper")
     ]
     low, high = np.sort(FRAME.age)[[15, 44]]
     for name, value, other in (("party", "R", "D"), ("age", high, low)):
@@ -157,9 +149,7 @@ def test_a_chain_without_weight_says_nothing(fit):
     weighted = fit.effects.table().estimate.to_numpy().reshape(3, 2)
     del fit.posterior["chains"]
     fit._matched = {}
-    draws = (
-        fit.posterior["posterior"]["theta_effect"].to_numpy()[0].mean(axis=0) / fit.covariates_.scale[:, None]
-    )
+    draws = fit.posterior["posterior"]["theta_effect"].to_numpy()[0].mean(axis=0) / fit.covariates_.scale[:, None]
     np.testing.assert_allclose(weighted, draws.T, rtol=1e-9)
     pd.testing.assert_frame_equal(fit.effects.table(), before)
 

@@ -27,10 +27,7 @@ def refused(message, spec="dk,vk->dv", data=MATRIX, **options):
     ("spec", "message"),
     [
         ("dk,vk->dw", r"^axis 'w' of the output appears in no factor of 'dk,vk->dw'$"),
-        (
-            "dk,vq->dv",
-            r"^axis 'k' appears in one factor only and nowhere else in 'dk,vq->dv': a latent axis joins",
-        ),
+        ("dk,vq->dv", r"^axis 'k' appears in one factor only and nowhere else in 'dk,vq->dv': a latent axis joins"),
         ("dkq,vk->dv", r"^axis 'q' appears in one factor only and nowhere else in 'dkq,vk->dv'"),
         ("dk,vk", r"^spec must be an einsum with an output, like 'dk,vk->dv', got 'dk,vk'$"),
         ("dk->vk->dv", r"^spec must be an einsum with an output, .* got 'dk->vk->dv'$"),
@@ -40,10 +37,7 @@ def refused(message, spec="dk,vk->dv", data=MATRIX, **options):
         ("d1,v1->dv", r"^spec must be letters, commas and one '->', got 'd1'"),
         ("dkk,vk->dv", r"^spec must not repeat an axis within a factor, got 'k' twice in 'dkk'$"),
         ("dk,vk->dd", r"^spec must not repeat an axis within a factor, got 'd' twice in 'dd'$"),
-        (
-            "dk,dk,vk->dv",
-            r"^factors must have different names, got 'dk' twice in 'dk,dk,vk->dv'; give names=$",
-        ),
+        ("dk,dk,vk->dv", r"^factors must have different names, got 'dk' twice in 'dk,dk,vk->dv'; give names=$"),
     ],
 )
 def test_specs_that_make_no_sense(spec, message):
@@ -63,11 +57,7 @@ def test_specs_that_are_no_text():
             MATRIX,
             r"^data must have one axis for each of \['d', 'v', 't'\], got 2 .* \(4, 3\): cv.TensorModel ",
         ),
-        (
-            "dk,vk->dv",
-            TENSOR,
-            r"^data must have one axis for each of \['d', 'v'\], got 3 .*: cv.TensorModel ",
-        ),
+        ("dk,vk->dv", TENSOR, r"^data must have one axis for each of \['d', 'v'\], got 3 .*: cv.TensorModel "),
         (BLOCKS, TENSOR, r"^data must have one axis for each of \['i', 'j'\], got 3"),
     ],
 )
@@ -105,20 +95,11 @@ def test_ranks_may_be_numpy_numbers():
     ("options", "message"),
     [
         ({"data": MATRIX}, r"^factor 'ic' is shared by axes 'i' and 'j', .* the same size, got 4 and 3$"),
-        (
-            {"ranks": {"c": 2, "d": 3}},
-            r"^factor 'ic' is shared by axes 'c' and 'd', .* same size, got 2 and 3$",
-        ),
+        ({"ranks": {"c": 2, "d": 3}}, r"^factor 'ic' is shared by axes 'c' and 'd', .* same size, got 2 and 3$"),
         ({"shared": {"zz": "ic"}}, r"^shared must name factors among \['ic', 'jd', 'cd'\], got 'zz'$"),
         ({"shared": {"jd": "zz"}}, r"^shared must name factors among \['ic', 'jd', 'cd'\], got 'zz'$"),
-        (
-            {"shared": {"jd": "jd"}},
-            r"^shared must map a factor to an earlier one of its own, got 'jd': 'jd'$",
-        ),
-        (
-            {"shared": {"ic": "jd"}},
-            r"^shared must map a factor to an earlier one of its own, got 'ic': 'jd'$",
-        ),
+        ({"shared": {"jd": "jd"}}, r"^shared must map a factor to an earlier one of its own, got 'jd': 'jd'$"),
+        ({"shared": {"ic": "jd"}}, r"^shared must map a factor to an earlier one of its own, got 'ic': 'jd'$"),
         ({"shared": {"cd": "ic"}}, r"^shared factors must have one observed .* got 'ic' and 'cd'$"),
         ({"shared": "jd"}, r"^shared must be a mapping, such as a dict, got 'jd'$"),
         (
@@ -167,18 +148,14 @@ def test_what_is_told_of_a_symmetric_factor_equals_its_transpose(options):
 )
 def test_modes_that_the_posterior_calls_something_else(modes):
     with pytest.raises(
-        ValueError,
-        match=r"^modes must differ from the names of the posterior's own arrays, got \['\w+'\]: choose",
+        ValueError, match=r"^modes must differ from the names of the posterior's own arrays, got \['\w+'\]: choose"
     ):
         cv.TensorModel(2, modes=modes, alpha=0.5, **BRIEF).fit(MATRIX)
 
 
 @pytest.mark.parametrize("name", ["p", "p_mean", "alpha", "exposure", "objective"])
 def test_axes_called_like_arrays_of_this_fit_are_refused_before_it(name):
-    data, bursty = (
-        cv.PrivatizedCounts(MATRIX, 0.5),
-        BRIEF | {"likelihood": "negative-binomial", "dispersion": "row"},
-    )
+    data, bursty = (cv.PrivatizedCounts(MATRIX, 0.5), BRIEF | {"likelihood": "negative-binomial", "dispersion": "row"})
     for model in (
         cv.TensorModel(2, modes=["a", name], **bursty),
         cv.DynamicModel(2, modes=["time", name], **bursty),
@@ -201,37 +178,22 @@ def test_a_symmetric_factor_is_square():
         ({"priors": {"dk": (-1, 1)}}, r"^prior of 'dk' must be positive and finite, got -1.0$"),
         ({"priors": {"dk": (1, 0)}}, r"^prior of 'dk' must be positive and finite, got 0.0$"),
         ({"priors": {"dk": ("a", 1)}}, r"^prior of 'dk' must be a number or an array of them, got 'a'$"),
-        (
-            {"priors": {"dk": (np.ones((3, 2)), 1)}},
-            r"^prior of 'dk' must broadcast against \(4, 2\), got shape",
-        ),
+        ({"priors": {"dk": (np.ones((3, 2)), 1)}}, r"^prior of 'dk' must broadcast against \(4, 2\), got shape"),
         ({"priors": 1}, r"^priors must be a mapping, such as a dict, got 1$"),
         ({"fixed": {"zz": 1}}, r"^fixed must be for factors among \['dk', 'vk'\], got 'zz'$"),
         ({"fixed": {"vk": np.ones((2, 3))}}, r"^fixed factor 'vk' must have shape \(3, 2\), got \(2, 3\)$"),
-        (
-            {"fixed": {"vk": [[1, 1], [1, -3], [1, 1]]}},
-            r"finite and not negative, got -3.0 at index \(1, 1\)$",
-        ),
+        ({"fixed": {"vk": [[1, 1], [1, -3], [1, 1]]}}, r"finite and not negative, got -3.0 at index \(1, 1\)$"),
         ({"fixed": {"vk": np.full((3, 2), np.nan)}}, r"finite and not negative, got nan at index \(0, 0\)$"),
-        (
-            {"fixed": {"vk": np.zeros((3, 2))}},
-            r"^fixed factor 'vk' must have a positive entry, got only zeros",
-        ),
+        ({"fixed": {"vk": np.zeros((3, 2))}}, r"^fixed factor 'vk' must have a positive entry, got only zeros"),
         (
             {"fixed": {"vk": np.ones((3, 2))}, "priors": {"vk": (1, 1)}},
             r"^fixed must be for factors without a prior in priors, got 'vk'$",
         ),
         ({"fixed": {"vk": "a"}}, r"^fixed factor 'vk' must be a number or an array of them, got 'a'$"),
-        (
-            {"fixed": {"vk": np.ones((3, 2)), "dk": np.ones((4, 2))}},
-            r"^fixed must leave a factor to be found",
-        ),
+        ({"fixed": {"vk": np.ones((3, 2)), "dk": np.ones((4, 2))}}, r"^fixed must leave a factor to be found"),
         ({"dims": {"z": "doc"}}, r"^dims must be for axes of the spec \['d', 'k', 'v'\], got 'z'$"),
         ({"dims": {"d": "x", "v": "x"}}, r"^dims must be different words, .* got 'x' among"),
-        (
-            {"dims": {"k": "draw"}},
-            r"^dims must be different words, none of 'chain', 'draw', .* got 'draw' among",
-        ),
+        ({"dims": {"k": "draw"}}, r"^dims must be different words, none of 'chain', 'draw', .* got 'draw' among"),
         ({"dims": {"d": "release"}}, r"^dims must be different words, none of .* got 'release' among"),
         (
             {"dims": {"d": "dk_rate"}},
@@ -307,12 +269,8 @@ def twice(form, n_axes=2):
 @pytest.mark.parametrize(("form", "n_axes"), [("coo", 2), ("coo", 3), ("csr", 2), ("csc", 2)])
 def test_a_sparse_matrix_that_repeats_a_cell_is_the_sum_of_counts_only(form, n_axes):
     assert cv.ExactCounts(twice(form, n_axes)).reports.tolist() == [3]
-    assert cv.ExactCounts.from_coordinates(
-        [[2, 2], [1, 1]], [1, 2], sum_duplicates=True
-    ).reports.tolist() == [3]
-    message = (
-        r"^reports must name each cell once, got a duplicate: a sum of reports carries the noise of each"
-    )
+    assert cv.ExactCounts.from_coordinates([[2, 2], [1, 1]], [1, 2], sum_duplicates=True).reports.tolist() == [3]
+    message = r"^reports must name each cell once, got a duplicate: a sum of reports carries the noise of each"
     with pytest.raises(ValueError, match=message):
         cv.PrivatizedCounts(twice(form, n_axes), 0.5)
     with pytest.raises(ValueError, match=message):

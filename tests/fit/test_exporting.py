@@ -27,9 +27,7 @@ def test_tables_are_those_of_the_methods(fit):
     assert all(name in tables for name in OF_TOPICS)
     assert "magic" not in tables
     pd.testing.assert_frame_equal(tables["topics_by_word"], fit.topics(5))
-    pd.testing.assert_frame_equal(
-        tables["topics"], fit.parts.support().rename(columns={"component": "topic"})
-    )
+    pd.testing.assert_frame_equal(tables["topics"], fit.parts.support().rename(columns={"component": "topic"}))
     pd.testing.assert_frame_equal(tables["documents"], fit.documents.shares())
     pd.testing.assert_frame_equal(tables["topic_correlations"], fit.documents.correlations())
     assert tables["totals"].iloc[0].to_dict() == fit.totals().facts
@@ -55,9 +53,7 @@ def test_files_hold_the_tables_and_nothing_is_replaced_unasked(fit, tmp_path):
                 np.testing.assert_allclose(pd.to_numeric(read[column]), table[column])
     assert cell("=1+1") in pd.read_csv(folder / "topics_by_word.csv")["word"].tolist()
     (folder / "topics.csv").unlink()
-    with pytest.raises(
-        FileExistsError, match=r"tables holds topics_by_word\.csv already; choose another folder"
-    ):
+    with pytest.raises(FileExistsError, match=r"tables holds topics_by_word\.csv already; choose another folder"):
         fit.tables.to_csv(folder)
     assert not (folder / "topics.csv").exists()
     fit.tables.to_csv(folder, force=True)

@@ -65,9 +65,7 @@ def test_laws_of_counts_are_those_at_their_exposures(fitted):
     given = (given / given.sum(axis=-1, keepdims=True)).mean(axis=0)
     found = fit.count_intervals(data)
     np.testing.assert_allclose(found["mean"], given @ y, rtol=1e-6)
-    np.testing.assert_array_equal(
-        found["median"], np.argmax(np.cumsum(given, axis=-1) >= 0.5 - 1e-12, axis=-1)
-    )
+    np.testing.assert_array_equal(found["median"], np.argmax(np.cumsum(given, axis=-1) >= 0.5 - 1e-12, axis=-1))
     np.testing.assert_allclose(fit.count_intervals()["mean"], rates.mean(axis=0), rtol=1e-4)
     _, at = fit._count_probabilities(counts, data)
     np.testing.assert_allclose(at, np.take_along_axis(given, counts[..., None], -1).ravel(), atol=1e-9)
@@ -84,9 +82,7 @@ def test_scores_of_reports_are_those_at_their_exposures(fitted):
         [(stats.poisson.pmf(y, draw[..., None]) * allowed).sum(axis=-1) for draw in rates_of(fit, exposure)]
     )
     scores = fit.log_likelihood(data)
-    np.testing.assert_allclose(
-        scores.to_numpy().reshape(len(chance), -1), np.log(chance[:, ~mask]), atol=1e-6
-    )
+    np.testing.assert_allclose(scores.to_numpy().reshape(len(chance), -1), np.log(chance[:, ~mask]), atol=1e-6)
     np.testing.assert_allclose(fit.log_predictive(data), np.log(chance[:, ~mask].mean(axis=0)), atol=1e-6)
     assert fit.posterior["sample_stats"]["log_likelihood"].to_numpy().ravel() == pytest.approx(
         np.log(chance[:, ~mask]).sum(axis=1), abs=1e-3
@@ -151,10 +147,7 @@ def test_data_that_come_later_need_none_or_the_same(fitted):
     np.testing.assert_array_equal(fit.log_predictive(plain), fit.log_predictive(data))
     np.testing.assert_array_equal(fit.count_intervals(plain)["mean"], fit.count_intervals(data)["mean"])
     other = cv.Reports(values, Suppression(4), mask, exposure=2.0 * exposure)
-    with pytest.raises(
-        ValueError,
-        match=r"X must have the exposure of the fit, or none, got .* at index \(\d+, \d+\)",
-    ):
+    with pytest.raises(ValueError, match=r"X must have the exposure of the fit, or none, got .* at index \(\d+, \d+\)"):
         fit.log_predictive(other)
     with pytest.raises(ValueError, match="X must have an exposure by cell for transform"):
         fit.transform(plain)
@@ -162,9 +155,7 @@ def test_data_that_come_later_need_none_or_the_same(fitted):
         warnings.simplefilter("ignore")
         without = cv.TopicModel(2, likelihood="poisson", **OPTIONS).fit(plain)
     assert without._reader.exposure_matrix is None
-    with pytest.raises(
-        ValueError, match="X must have no exposure by cell, because the fitted data have none"
-    ):
+    with pytest.raises(ValueError, match="X must have no exposure by cell, because the fitted data have none"):
         without.log_predictive(data)
     with pytest.raises(ValueError, match="X must have no exposure by cell for transform"):
         without.transform(data)
@@ -175,9 +166,7 @@ def test_new_rows_are_transformed_with_their_exposures(fitted):
     found = fit.transform(data)
     theta = fit.posterior["posterior"]["theta"].mean(("chain", "draw")).to_numpy()
     np.testing.assert_allclose(found.sum(axis=1), theta.sum(axis=1), rtol=0.5)
-    tenfold = cv.ExactCounts(
-        np.full((2, 5), 7), exposure=np.repeat([[1.0], [10.0]], 5, axis=1) * exposure[:1]
-    )
+    tenfold = cv.ExactCounts(np.full((2, 5), 7), exposure=np.repeat([[1.0], [10.0]], 5, axis=1) * exposure[:1])
     small, large = fit.transform(tenfold).sum(axis=1)
     assert 5.0 < small / large < 20.0
 
@@ -232,9 +221,7 @@ def test_forecasts_and_joined_releases_refuse_them(tmp_path):
     counts = rng.poisson(exposure)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit = cv.DynamicModel(1, likelihood="poisson", **OPTIONS).fit(
-            cv.ExactCounts(counts, exposure=exposure)
-        )
+        fit = cv.DynamicModel(1, likelihood="poisson", **OPTIONS).fit(cv.ExactCounts(counts, exposure=exposure))
     with pytest.raises(ValueError, match="forecast needs data without an exposure by cell"):
         fit.forecast(2)
     rounded = 5 * (counts // 5)

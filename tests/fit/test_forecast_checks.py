@@ -19,9 +19,7 @@ def test_rules_look_back_to_steps_that_were_seen():
     found = forecast_checks.rules_of(KNOWN, 2)
     np.testing.assert_array_equal(found[LAST], [6.0, 5.0])
     np.testing.assert_allclose(found[THREE], [3.0, 1.0 / 3.0])
-    np.testing.assert_array_equal(
-        found[SEASONAL], [6.0, 0.0]
-    )  # steps 3 and 1, of which the second is below zero
+    np.testing.assert_array_equal(found[SEASONAL], [6.0, 0.0])  # steps 3 and 1, of which the second is below zero
     np.testing.assert_array_equal(forecast_checks.rules_of(KNOWN[:4], 3)[SEASONAL], [2.0, NAN])
     assert list(forecast_checks.rules_of(KNOWN, None)) == [LAST, THREE]
 
@@ -80,9 +78,7 @@ def test_the_noise_of_reports_is_taken_out_of_errors(axis):
 
 def test_a_verdict_needs_a_difference_of_two_standard_errors():
     steps = np.arange(6.0)
-    losses = pd.DataFrame(
-        {MODEL: 5.0 + steps, MEAN: 6.0 + steps, LAST: 3.0 + steps[::-1] / 9, THREE: 9.0 + steps}
-    )
+    losses = pd.DataFrame({MODEL: 5.0 + steps, MEAN: 6.0 + steps, LAST: 3.0 + steps[::-1] / 9, THREE: 9.0 + steps})
     assert judged(losses, 1.0).verdict.startswith(
         "Use the last value: error 1.51 (last value) against 2.55 (model, median)"
     )
@@ -112,9 +108,7 @@ def test_a_model_is_fitted_anew_for_each_step(season):
     brief = {"draws": 6, "tune": 4, "chains": 2, "seed": 1, "threads": 1, "progress": False}
     fit = cv.DynamicModel(2, season=season, **brief).fit(data)
     found = fit.check_forecasts(data, 2)
-    rules = (
-        [LAST, THREE] if season is None else [LAST, SEASONAL, THREE]
-    )  # nine months have no whole year before
+    rules = [LAST, THREE] if season is None else [LAST, SEASONAL, THREE]  # nine months have no whole year before
     assert list(found.table["forecast"]) == [MODEL, MEAN, *rules]
     assert found.steps == 2
     pd.testing.assert_frame_equal(fit.check_forecasts(data, 2).table, found.table)

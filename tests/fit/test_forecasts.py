@@ -18,15 +18,7 @@ from countveil.models.spec import axis_sizes, parse_spec
 from tests.dynamics import draw_chain, draw_value, moderate
 from tests.joint import FALSE_ALARM, SERIAL, draw_reports
 
-BRIEF = {
-    "likelihood": "poisson",
-    "draws": 6,
-    "tune": 4,
-    "chains": 2,
-    "seed": 1,
-    "threads": 1,
-    "progress": False,
-}
+BRIEF = {"likelihood": "poisson", "draws": 6, "tune": 4, "chains": 2, "seed": 1, "threads": 1, "progress": False}
 STEPS, LATER, ITEMS, K, RUNS = 6, 3, 3, 2, 48
 pytestmark = [pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"), pytest.mark.long]
 
@@ -72,9 +64,7 @@ def place_among(drawn, came, rng):
 
 def counts_to_come(prior, state, rng, share):
     """The sum of each later step, and the first item of the first one."""
-    reported = prior.reported(
-        Factor("activity", "tk", (STEPS, K), (1, K), prior), state.hypers[0][None, None]
-    )
+    reported = prior.reported(Factor("activity", "tk", (STEPS, K), (1, K), prior), state.hypers[0][None, None])
     chain = {name: values[0, 0] for name, (_, values) in reported.items()}
     if prior.season is not None:
         chain["season"] = chain["season"][-prior.season :]
@@ -137,10 +127,7 @@ def test_a_fit_has_one_forecast_and_a_generator_others(fit):
 
 
 def test_activity_runs_on_by_its_transitions():
-    rng, chain = (
-        np.random.default_rng(3),
-        {"transition": np.array([[0.9, 0.2], [0.1, 0.8]]), "volume": np.array(2.0)},
-    )
+    rng, chain = (np.random.default_rng(3), {"transition": np.array([[0.9, 0.2], [0.1, 0.8]]), "volume": np.array(2.0)})
     last = np.array([2000.0, 800.0])
     draws = np.array([forecasts.run_on(last, chain, 2, rng) for _ in range(4000)])
     np.testing.assert_allclose(forecasts.SOURCE, 0.001)  # too little to be seen here
@@ -181,9 +168,7 @@ def test_dispersions_of_items_are_those_of_later_steps():
 
 
 def test_parameters_of_time_steps_cannot_be_forecast():
-    with pytest.raises(
-        ValueError, match="forecasts need a p that does not vary along time, got one for each row"
-    ):
+    with pytest.raises(ValueError, match="forecasts need a p that does not vary along time, got one for each row"):
         forecasts.check_parameters(of_bursts("row"), "t")
     forecasts.check_parameters(of_bursts("row"), "v")
 

@@ -58,11 +58,7 @@ def data_of(model, kind):
         reports = np.random.default_rng(8).poisson(3.0, (6, 4, 3))
     else:
         reports = np.random.default_rng(8).poisson(3.0, (6, 6))
-    makers = {
-        "private": lambda r: cv.PrivatizedCounts(r, 0.3),
-        "exact": cv.ExactCounts,
-        "naive": cv.NaiveCounts,
-    }
+    makers = {"private": lambda r: cv.PrivatizedCounts(r, 0.3), "exact": cv.ExactCounts, "naive": cv.NaiveCounts}
     return makers[kind](reports)
 
 
@@ -126,9 +122,7 @@ def test_every_method_with_an_interval_is_a_table_that_can_leave_it_out():
                 assert inspect.signature(method).parameters["uncalibrated"].default is False, name
 
 
-@pytest.mark.filterwarnings(
-    "ignore:The fit:UserWarning", "ignore::countveil.inference.diagnostics.FitWarning"
-)
+@pytest.mark.filterwarnings("ignore:The fit:UserWarning", "ignore::countveil.inference.diagnostics.FitWarning")
 @pytest.mark.parametrize(("model", "method", "kind"), CASES)
 def test_tables_have_intervals_only_where_they_are_calibrated(fits, model, method, kind, tmp_path):
     made = fits(model, method, kind)
@@ -146,9 +140,7 @@ def test_tables_have_intervals_only_where_they_are_calibrated(fits, model, metho
             assert ends == (["lower", "upper"] if calibrated else []), name
         for name, table in asked.items():
             ends = [each for each in table.columns if "lower" in each or "upper" in each]
-            assert ends == (
-                ["lower", "upper"] if calibrated else ["uncalibrated_lower", "uncalibrated_upper"]
-            ), name
+            assert ends == (["lower", "upper"] if calibrated else ["uncalibrated_lower", "uncalibrated_upper"]), name
             pd.testing.assert_frame_equal(table.drop(columns=ends), plain[name][table.columns.drop(ends)])
 
 

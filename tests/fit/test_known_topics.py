@@ -83,14 +83,10 @@ def test_amounts_are_expected_to_be_counts_of_words(fit):
 def test_topics_of_another_fit_go_by_words_and_keep_their_names(fit):
     first = cv.TopicModel(3, **SHORT).fit(data()).parts.relabel({1: "trade"})
     words = WORDS[::-1][:25]
-    some = cv.PrivatizedCounts(
-        pd.DataFrame(REPORTS[:, ::-1][:, :25], index=ROWS, columns=words), alpha=np.exp(-1.0)
-    )
+    some = cv.PrivatizedCounts(pd.DataFrame(REPORTS[:, ::-1][:, :25], index=ROWS, columns=words), alpha=np.exp(-1.0))
     second = model(first, **SHORT).fit(some)
     wanted = first.components_[:, ::-1][:, :25]
-    np.testing.assert_allclose(
-        second.components_, wanted / wanted.sum(axis=1, keepdims=True), rtol=1e-4, atol=1e-9
-    )
+    np.testing.assert_allclose(second.components_, wanted / wanted.sum(axis=1, keepdims=True), rtol=1e-4, atol=1e-9)
     np.testing.assert_allclose(second.posterior["posterior"]["phi"].sum("word"), 1.0, rtol=1e-5)
     assert second._reader.names_of() == {1: "trade"}
     assert clone(second).known_topics is first
@@ -153,9 +149,7 @@ def test_data_need_words(fit):
     with pytest.raises(ValueError, match="known_topics need data with words as column labels"):
         model(**SHORT).fit(cv.PrivatizedCounts(REPORTS, alpha=np.exp(-1.0)))
     nameless = cv.TopicModel(3, **SHORT).fit(cv.PrivatizedCounts(REPORTS, alpha=np.exp(-1.0)))
-    with pytest.raises(
-        ValueError, match="known_topics must come from a fit to data whose columns have words"
-    ):
+    with pytest.raises(ValueError, match="known_topics must come from a fit to data whose columns have words"):
         model(nameless).fit(data())
     own = clone(fit).fit(data())
     with pytest.raises(ValueError, match="known_topics must be another fit, got the model itself"):
@@ -179,9 +173,7 @@ SEEDS = {"war": own_words(3), "peace": own_words(0), "trade": own_words(4)}
 
 
 def seeded_data(words=SEEDED_WORDS):
-    return cv.PrivatizedCounts(
-        pd.DataFrame(SEEDED_REPORTS, index=SEEDED_ROWS, columns=words), alpha=np.exp(-1.0)
-    )
+    return cv.PrivatizedCounts(pd.DataFrame(SEEDED_REPORTS, index=SEEDED_ROWS, columns=words), alpha=np.exp(-1.0))
 
 
 def seeded_model(n_topics=5, **changed):
@@ -261,10 +253,7 @@ def test_a_fit_with_seeds_comes_back_from_its_file(seeded, tmp_path):
     ("change", "said"),
     [
         (lambda facts: facts["seeds"].update(war=["nowhere"]), "seeds of 'war' must have a word"),
-        (
-            lambda facts: facts["seeds"].update(war=["w2"]),
-            "seeds that its model was fitted with, got a digest ",
-        ),
+        (lambda facts: facts["seeds"].update(war=["w2"]), "seeds that its model was fitted with, got a digest "),
         (lambda facts: facts.update(seeds=None), "got seeds None and a prior"),
         (lambda facts: facts.update(seeds={"war": "w1"}), "must be a list of words"),
     ],
@@ -308,19 +297,14 @@ def test_seeds_go_with_covariates_bursts_methods_and_starts(seeded):
         {"start": seeded},
         {"start": "em"},
     ):
-        assert (
-            seeded_model(**SEEDED_SHORT | changed).fit(seeded_data())._reader.names_of()
-            == seeded._reader.names_of()
-        )
+        assert seeded_model(**SEEDED_SHORT | changed).fit(seeded_data())._reader.names_of() == seeded._reader.names_of()
 
 
 @pytest.mark.long
 def test_as_many_topics_are_chosen_as_have_seeds_or_more():
     small = pd.DataFrame(SEEDED_REPORTS[:30, :20], columns=SEEDED_WORDS[:20])
     seeds = {f"topic of {word}": [word] for word in SEEDED_WORDS[:7]}
-    chosen = cv.TopicModel("auto", seeds=seeds, **SEEDED_SHORT).fit(
-        cv.PrivatizedCounts(small, alpha=np.exp(-1.0))
-    )
+    chosen = cv.TopicModel("auto", seeds=seeds, **SEEDED_SHORT).fit(cv.PrivatizedCounts(small, alpha=np.exp(-1.0)))
     assert set(chosen.selection_.table["n_topics"]) == {7, 10}
     assert list(chosen._reader.names_of().values()) == list(seeds)
 
@@ -349,9 +333,7 @@ def test_words_that_the_data_do_not_have_are_named():
     assert found.seeds_ == {"war": ["w1"], "peace": ["w2"]}
     assert found.seeds == seeds
     with pytest.raises(ValueError, match="seeds of 'far' must have a word that the data have, got 'x', 'y'"):
-        cv.TopicModel(3, seeds=SEEDS | {"far": ["x", "y"]}, **SEEDED_SHORT).set_params(n_topics=5).fit(
-            seeded_data()
-        )
+        cv.TopicModel(3, seeds=SEEDS | {"far": ["x", "y"]}, **SEEDED_SHORT).set_params(n_topics=5).fit(seeded_data())
     many = {"war": ["w1", *(f"x{i}" for i in range(13))]}
     with pytest.warns(UserWarning, match="'x9' and 3 more$"):
         cv.TopicModel(3, seeds=many, **SEEDED_SHORT).fit(seeded_data())
@@ -402,9 +384,7 @@ def test_every_seeded_word_has_its_weight(tmp_path):
 
 @pytest.mark.long
 def test_what_goes_with_seeds():
-    with pytest.raises(
-        ValueError, match="n_topics must be at least 3, the number of topics with seeds, got 2"
-    ):
+    with pytest.raises(ValueError, match="n_topics must be at least 3, the number of topics with seeds, got 2"):
         seeded_model(2).fit(seeded_data())
     with pytest.raises(ValueError, match="seeds need data with words as column labels"):
         seeded_model().fit(cv.PrivatizedCounts(SEEDED_REPORTS, alpha=0.3))
@@ -417,9 +397,7 @@ def test_what_goes_with_seeds():
 def test_seeds_go_with_exact_totals():
     counts = np.random.default_rng(4).poisson(3.0, (12, 8))
     hidden = pd.DataFrame(np.where((counts > 0) & (counts < 5), np.nan, counts), columns=SEEDED_WORDS[:8])
-    table = cv.Reports(
-        hidden, cv.mechanisms.Suppression(5, shows_zero=True), totals=[(0, counts.sum(axis=0))]
-    )
+    table = cv.Reports(hidden, cv.mechanisms.Suppression(5, shows_zero=True), totals=[(0, counts.sum(axis=0))])
     found = cv.TopicModel(3, seeds={"war": ["w1"], "peace": ["w2"]}, **SEEDED_SHORT).fit(table)
     assert found._reader.names_of() == {0: "war", 1: "peace"}
     for drawn in found.predict_counts(2, np.random.default_rng(1)):

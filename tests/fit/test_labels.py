@@ -39,9 +39,7 @@ def from_file(path, kind):
 
 
 def annotated():
-    return anndata.AnnData(
-        X=COUNTS.astype(np.float32), obs=pd.DataFrame(index=ROWS), var=pd.DataFrame(index=COLUMNS)
-    )
+    return anndata.AnnData(X=COUNTS.astype(np.float32), obs=pd.DataFrame(index=ROWS), var=pd.DataFrame(index=COLUMNS))
 
 
 def saved(release, path):
@@ -81,10 +79,7 @@ INPUTS = {
     "sparse release": (lambda _: cv.privatize(sp.csr_array(COUNTS), LEVEL, **BOTH), ROWS),
     "saved release": (lambda path: saved(cv.privatize(frame(), LEVEL), path), ROWS),
     "naive release": (lambda _: cv.NaiveCounts(cv.privatize(frame(), LEVEL)), ROWS),
-    "release of counts in a file": (
-        lambda path: cv.privatize(from_file(path, "csv").values, LEVEL, **BOTH),
-        ROWS,
-    ),
+    "release of counts in a file": (lambda path: cv.privatize(from_file(path, "csv").values, LEVEL, **BOTH), ROWS),
 }
 
 
@@ -102,17 +97,13 @@ def test_labels_reach_the_posterior(make, rows, tmp_path):
     assert topics.rate().coords["word"].to_numpy().tolist() == COLUMNS
 
 
-@pytest.mark.parametrize(
-    "name", ["DataFrame", "DataFrame and alpha", "AnnData and alpha", "MatrixMarket", "release"]
-)
+@pytest.mark.parametrize("name", ["DataFrame", "DataFrame and alpha", "AnnData and alpha", "MatrixMarket", "release"])
 def test_labels_reach_the_posterior_of_every_model_and_its_file(name, tmp_path):
     make, rows = INPUTS[name]
     data = make(tmp_path)
     tensor = cv.TensorModel(2, modes=["sender", "action"], alpha=0.5, **BRIEF).fit(data)
     assert coordinates(tensor, ("sender", "action")) == (rows, COLUMNS)
-    anything = cv.PoissonFactorization("dk,vk->dv", {"k": 2}, dims={"v": "gene"}, alpha=0.5, **BRIEF).fit(
-        data
-    )
+    anything = cv.PoissonFactorization("dk,vk->dv", {"k": 2}, dims={"v": "gene"}, alpha=0.5, **BRIEF).fit(data)
     assert coordinates(anything, ("d", "gene")) == (rows, COLUMNS)
     cv.TopicModel(2, alpha=0.5, **BRIEF).fit(data).save(tmp_path / "fit.nc")
     assert coordinates(cv.TopicModel.load(tmp_path / "fit.nc"), ("doc", "word")) == (rows, COLUMNS)

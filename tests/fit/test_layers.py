@@ -211,9 +211,7 @@ def test_trees_leave_out_topics_of_every_layer_that_few_chains_have():
     ],
 )  # fmt: skip
 def test_layers_are_a_short_list_of_numbers_that_fall(value):
-    with pytest.raises(
-        ValueError, match="from the bottom up, none larger than the one before, such as"
-    ) as found:
+    with pytest.raises(ValueError, match="from the bottom up, none larger than the one before, such as") as found:
         cv.TopicModel(value).fit(np.ones((3, 3)))
     assert str(found.value).startswith("n_topics must be one number, 'auto', or a list of 2 to 10 numbers, ")
     assert len(str(found.value)) < 230
@@ -241,9 +239,7 @@ def test_what_does_not_go_with_layers_is_refused(options, said, data):
 
 
 def test_dates_are_refused(data):
-    with pytest.raises(
-        ValueError, match=r"n_topics must be one number with time, got \[4, 2\]: use n_topics=4"
-    ):
+    with pytest.raises(ValueError, match=r"n_topics must be one number with time, got \[4, 2\]: use n_topics=4"):
         cv.TopicModel([4, 2]).fit(data, time=list(range(150)))
 
 
@@ -252,8 +248,7 @@ def test_new_documents_are_fitted_with_known_topics(fitted):
     counts, _ = planted(seed=5, rows=20)
     new = cv.simulate_release(counts, cv.PrivacyLevel(2.0, 1), np.random.default_rng(6), column_labels=WORDS)
     with pytest.raises(
-        ValueError,
-        match=r"for 'theta': fit all rows together, or the new ones by TopicModel\(4, known_topics=fit\)$",
+        ValueError, match=r"for 'theta': fit all rows together, or the new ones by TopicModel\(4, known_topics=fit\)$"
     ):
         fitted.transform(new)
     own = cv.TopicModel(4, known_topics=fitted, **OPTIONS).fit(new)

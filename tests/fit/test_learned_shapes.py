@@ -106,18 +106,14 @@ def test_a_fit_is_kept_in_a_file(fit, release, tmp_path):
     fit.save(tmp_path / "fit.nc")
     found = cv.TopicModel.load(tmp_path / "fit.nc")
     assert priors_of(found) == priors_of(fit)
-    np.testing.assert_array_equal(
-        found.posterior["posterior"]["phi_shape"], fit.posterior["posterior"]["phi_shape"]
-    )
+    np.testing.assert_array_equal(found.posterior["posterior"]["phi_shape"], fit.posterior["posterior"]["phi_shape"])
     np.testing.assert_array_equal(found.transform(release), fit.transform(release))
 
 
 def test_chains_may_begin_at_a_fit_of_other_priors(fit, release):
     fixed = cv.TopicModel(2, prior_shape=0.3, **QUICK).fit(release)
     for start, shape in ((fit, 0.3), (fixed, "learned")):
-        assert np.isfinite(
-            cv.TopicModel(3, prior_shape=shape, start=start, **QUICK).fit(release).rate()
-        ).all()
+        assert np.isfinite(cv.TopicModel(3, prior_shape=shape, start=start, **QUICK).fit(release).rate()).all()
 
 
 def test_new_rows_have_the_shape_of_each_draw(fit):

@@ -29,9 +29,7 @@ def network(directed, self_loops=False):
     return model.fit(reports), true, reports, cells
 
 
-@pytest.mark.parametrize(
-    ("directed", "self_loops"), [(True, False), (True, True), (False, False), (False, True)]
-)
+@pytest.mark.parametrize(("directed", "self_loops"), [(True, False), (True, True), (False, False), (False, True)])
 def test_predictions_are_tables_that_the_network_could_have(directed, self_loops):
     fit, _, reports, cells = network(directed, self_loops)
     rng, whole = np.random.default_rng(3), cells | cells.T

@@ -12,15 +12,7 @@ import countveil as cv
 from countveil import plotting
 from countveil.fit import naming
 from countveil.fit.effects import table_of
-from countveil.fit.naming import (
-    NAMES,
-    changed,
-    check_names_kept,
-    leading,
-    relabel_from,
-    titled,
-    with_names,
-)
+from countveil.fit.naming import NAMES, changed, check_names_kept, leading, relabel_from, titled, with_names
 from countveil.fit.reading import FitReader
 from countveil.inference.matching import Matched, keep_weights
 from countveil.privacy._text import plain
@@ -168,10 +160,7 @@ def stated(fit, **changes):
     """A file of names as the page saves it: of topics 0 and 2."""
     leaders = leading(fit, "word")
     return {
-        "topic": {
-            "0": {"leading": leaders[0], "name": "war"},
-            "2": {"leading": leaders[2], "name": None} | changes,
-        }
+        "topic": {"0": {"leading": leaders[0], "name": "war"}, "2": {"leading": leaders[2], "name": None} | changes}
     }
 
 
@@ -367,8 +356,7 @@ def test_what_is_merged_comes_along_and_stays_in_the_file(fit_to_merge, tmp_path
 
 
 @pytest.mark.parametrize(
-    "stated",
-    ['{"k": [[1, 0]]}', '{"k": [[0]]}', '{"k": [0]}', '{"k": 3}', '{"j": []}', "[]", '{"k": [[0, 99]]}'],
+    "stated", ['{"k": [[1, 0]]}', '{"k": [[0]]}', '{"k": [0]}', '{"k": 3}', '{"j": []}', "[]", '{"k": [[0, 99]]}']
 )
 def test_files_that_state_other_sets_are_refused(fit_to_merge, stated):
     fit_to_merge.posterior.attrs[naming.MERGED] = stated

@@ -185,9 +185,7 @@ def test_bursty_components_are_listed_by_their_expected_counts(spec, dispersion,
     for axis, latent in axes.items():
         sizes = by_hand(fit, latent, parts)
         prevalence = fit.parts.prevalences(axis=axis)["prevalence"]
-        np.testing.assert_allclose(
-            prevalence, (sizes / sizes.sum(axis=1, keepdims=True)).mean(axis=0), rtol=1e-5
-        )
+        np.testing.assert_allclose(prevalence, (sizes / sizes.sum(axis=1, keepdims=True)).mean(axis=0), rtol=1e-5)
         counts = by_hand(fit, latent + axis, parts)
         shares = counts / counts.sum(axis=2, keepdims=True)
         found = fit.parts.members(axis, 9).sort_values(["component", "member"])
@@ -233,9 +231,7 @@ def test_components_of_a_fixed_factor_are_the_same_by_their_numbers_in_all_chain
     counts = rng.poisson(rng.gamma(0.1, 4.0, (20, 2)) @ known.T)
     reports = counts + rng.geometric(0.3, counts.shape) - rng.geometric(0.3, counts.shape)
     options = QUICK | {"chains": 6}
-    fit = cv.PoissonFactorization("dk,vk->dv", {"k": 2}, alpha=0.7, fixed={"vk": known}, **options).fit(
-        reports
-    )
+    fit = cv.PoissonFactorization("dk,vk->dv", {"k": 2}, alpha=0.7, fixed={"vk": known}, **options).fit(reports)
     for axis in ("d", "v"):
         found = fit.parts.supported(axis, 1)
         assert sorted(found["component"]) == [0, 1]
@@ -386,10 +382,7 @@ def test_chains_without_a_topic_in_common_say_that_topics_cannot_be_found(chains
         draws["phi"][chain] = 0.01 / SIZE[1] + 0.99 * np.eye(SIZE[1])[3 * chain : 3 * chain + 3]
     found._adopt(found.posterior)
     assert found.parts.support()["support"].tolist() == [1 / chains] * (3 * chains)
-    said, lost = (
-        found.diagnostics(),
-        "The topics cannot be found: no topic is one that more than half of the chains",
-    )
+    said, lost = (found.diagnostics(), "The topics cannot be found: no topic is one that more than half of the chains")
     assert said.verdict.count(lost) == 1
     assert "components" not in said.verdict
     assert said.state != "safe to report"
@@ -426,7 +419,7 @@ def check_rows(fit, rows):
 def test_topics_have_the_words_and_the_intervals_of_the_chains_that_have_them(fit):
     table = fit.topics(3)
     assert table.columns.tolist() == [
-        *("topic", "support", "prevalence", "rank", "word", "probability", "lower", "upper"),
+        *("topic", "support", "prevalence", "rank", "word", "probability", "lower", "upper")
     ]
     assert table["support"].iloc[::3].tolist() == [1.0, 1.0, 0.75, 0.25]
     for _, rows in table.groupby("topic"):
@@ -464,9 +457,7 @@ def test_new_rows_are_of_the_topics_of_the_chains_that_have_them_all(fit):
     assert len(peaks) == 1
     data = cv.PrivatizedCounts(np.eye(SIZE[1], dtype=int)[[0, 3, 6]] * 40, 0.3, column_labels=TERMS)
     found = fit.transform(data)
-    np.testing.assert_array_equal(
-        np.array(TERMS)[list(peaks.pop())][found.argmax(axis=1)], ["w0", "w3", "w6"]
-    )
+    np.testing.assert_array_equal(np.array(TERMS)[list(peaks.pop())][found.argmax(axis=1)], ["w0", "w3", "w6"])
 
 
 def test_topics_of_the_same_support_go_by_their_size(fit):

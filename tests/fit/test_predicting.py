@@ -136,24 +136,17 @@ def test_what_does_not_fit_is_refused_in_words(fit):
     counts, reports = planted()
     with pytest.raises(ValueError, match=r"X must hold the cells of the fit, doc x word = \(9, 6\)"):
         fit.predict_counts(2, np.random.default_rng(1), cv.PrivatizedCounts(reports[1:], ALPHA))
-    with pytest.raises(
-        ValueError, match=r"counts must have the shape of the fit's data \(9, 6\), got \(6, 9\)"
-    ):
+    with pytest.raises(ValueError, match=r"counts must have the shape of the fit's data \(9, 6\), got \(6, 9\)"):
         fit._count_probabilities(counts.T)
     with pytest.raises(ValueError, match="counts must have the word labels"):
         fit._count_probabilities(pd.DataFrame(counts, columns=WORDS[::-1]))
-    with pytest.raises(
-        ValueError, match=r"cells must not be masked in X, got a masked cell at index \(\d, \d\)"
-    ):
+    with pytest.raises(ValueError, match=r"cells must not be masked in X, got a masked cell at index \(\d, \d\)"):
         fit._report_probabilities(seen(), HIDDEN)
     with pytest.raises(TypeError, match="rng must be"):
         fit.predict_counts(2, 3)
     first = r"index \({}, {}\)".format(*np.argwhere(HIDDEN)[0])
     for wrong, message in (
-        (
-            np.where(HIDDEN, -1, counts),
-            rf"counts must be whole numbers, 0 or more, got something else at {first}",
-        ),
+        (np.where(HIDDEN, -1, counts), rf"counts must be whole numbers, 0 or more, got something else at {first}"),
         (np.where(HIDDEN, np.nan, counts), rf"got something else at {first}"),
         (np.where(HIDDEN, np.inf, counts), rf"got something else at {first}"),
         (np.full(SIZE, "3"), "counts must be whole numbers, 0 or more, got values of type <U1"),

@@ -63,9 +63,7 @@ def case(rng, kind, observe, shape=(30, 20), sizes=1.0):
 @pytest.mark.parametrize("kind", LIKELIHOODS)
 @pytest.mark.parametrize("observe", [geometric(0.3), geometric(0.9), gaussian])
 def test_true_rates_are_hardly_ever_doubted(kind, observe):
-    found = [
-        of_counts(*case(np.random.default_rng(seed), kind, observe), np.arange(30)) for seed in range(20)
-    ]
+    found = [of_counts(*case(np.random.default_rng(seed), kind, observe), np.arange(30)) for seed in range(20)]
     assert not any(map(any, found))
 
 
@@ -90,9 +88,7 @@ def test_a_fit_that_takes_counts_for_noise_is_told_what_to_try(kind, remedy, obs
     assert not any(of_counts(fit, data, np.arange(200)))
     (said,), slight = of_counts(wrong, data, np.arange(200))
     assert not slight
-    assert said.startswith(
-        "The fit does not explain the sums of its reports: the true counts of all reports add up"
-    )
+    assert said.startswith("The fit does not explain the sums of its reports: the true counts of all reports add up")
     assert f"Try {remedy}" in said
 
 
@@ -121,9 +117,7 @@ def test_a_few_rows_and_columns_are_excepted_and_more_or_the_sum_of_all_are_not(
     def said(*far):
         return of_margins(np.where(np.isin(np.arange(401), far), 5000.0, seen), simulated, np.arange(200))
 
-    begins = (
-        "Row 7, counted from 0, does not fit: its reports add up to 5,000, where the fit expects 50 (standard"
-    )
+    begins = "Row 7, counted from 0, does not fit: its reports add up to 5,000, where the fit expects 50 (standard"
     wrong, (found,) = said(7)
     assert not wrong
     assert found.startswith(begins)
@@ -157,9 +151,7 @@ def test_sums_that_are_slightly_off_are_those_of_the_reports():
         (([], []), ([], ["slight"]), ("sums", "slight")),
     ],
 )
-def test_every_finding_has_its_place_and_only_some_are_against_the_fit(
-    fit, margins, counts, kept, monkeypatch
-):
+def test_every_finding_has_its_place_and_only_some_are_against_the_fit(fit, margins, counts, kept, monkeypatch):
     monkeypatch.setattr(module, "of_margins", lambda *given: margins)
     monkeypatch.setattr(module, "of_counts", lambda *given: counts)
     monkeypatch.setattr(module, "of_spread", lambda *given: ([], []))
@@ -202,24 +194,13 @@ def test_nothing_is_said_where_reports_are_no_unbiased_estimates():
 
 
 SIZE = (120, 30)
-SHORT = {
-    "likelihood": "poisson",
-    "draws": 1,
-    "tune": 0,
-    "chains": 1,
-    "seed": 1,
-    "threads": 1,
-    "progress": False,
-}
+SHORT = {"likelihood": "poisson", "draws": 1, "tune": 0, "chains": 1, "seed": 1, "threads": 1, "progress": False}
 RNG = np.random.default_rng(1)
 THETA, PHI = RNG.gamma(0.5, 40.0, (SIZE[0], 2)), RNG.dirichlet(np.full(SIZE[1], 0.5), 2)
 COUNTS = RNG.poisson(THETA @ PHI)
 SPREAD = np.array([stats.binom.pmf(np.arange(41), 40, y / 400) for y in range(401)])
 PAIRS = {
-    "geometric, cut": (
-        m.Thresholded(m.TwoSidedGeometric(0.6), 2),
-        m.Thresholded(m.TwoSidedGeometric(0.9), 2),
-    ),
+    "geometric, cut": (m.Thresholded(m.TwoSidedGeometric(0.6), 2), m.Thresholded(m.TwoSidedGeometric(0.9), 2)),
     "discrete Gaussian": (m.DiscreteGaussian(2), m.DiscreteGaussian(4)),
     "Gaussian": (m.Gaussian(2), m.Gaussian(4)),
     "Laplace": (m.Laplace(1), m.Laplace(3)),
@@ -228,10 +209,7 @@ PAIRS = {
     "rounding": (m.Rounding(10), m.RandomRounding(10)),
     "suppression": (m.Suppression(10, False), m.Suppression(10)),
     "top-coding": (m.TopCoding(4), m.Table(SPREAD)),
-    "Gaussian, cut": (
-        m.Thresholded(m.Gaussian(2), 3),
-        m.Thresholded(m.Gaussian(5), 3),
-    ),
+    "Gaussian, cut": (m.Thresholded(m.Gaussian(2), 3), m.Thresholded(m.Gaussian(5), 3)),
     "table": (m.Table(SPREAD), m.TopCoding(200)),
 }
 """What was done, and what it is taken for: reports of the first are possible under both."""
@@ -269,14 +247,7 @@ def test_pit_values_are_uniform_under_what_was_done_and_not_under_another_mechan
 
 def by_column():
     """The mechanism of every column, of three, and their reports."""
-    known = np.array(
-        [
-            m.RandomRounding(5),
-            m.Thresholded(m.Gaussian(2), 3),
-            m.Suppression(10),
-        ],
-        dtype=object,
-    )
+    known = np.array([m.RandomRounding(5), m.Thresholded(m.Gaussian(2), 3), m.Suppression(10)], dtype=object)
     each = known[np.arange(SIZE[1]) % 3].reshape(1, -1)
     return each, np.stack([reports_of(each[0, v], v)[:, v] for v in range(SIZE[1])], axis=1)
 
@@ -311,10 +282,7 @@ def test_the_report_that_is_meant_of_several(fit):
 
 def test_simulated_reports_are_made_as_those_that_were_fitted(fit):
     each, values = by_column()
-    data, rng = (
-        cv.Reports(values, each, np.random.default_rng(4).random(SIZE) < 0.3),
-        np.random.default_rng(7),
-    )
+    data, rng = (cv.Reports(values, each, np.random.default_rng(4).random(SIZE) < 0.3), np.random.default_rng(7))
     found = fit.predict_reports(40, rng, data).to_numpy()
     assert found.shape == (40, *SIZE)
     for kind, mechanism in enumerate(each[0, :3]):

@@ -211,9 +211,7 @@ def test_saved_and_loaded_in_between_is_the_same(data, tmp_path):
     loaded = cv.TopicModel.load(tmp_path / "fit.nc")
     for fit in (straight, loaded):
         fit.partial_fit(part(reports, 300, 500))
-    np.testing.assert_array_equal(
-        straight.posterior["posterior"]["phi"], loaded.posterior["posterior"]["phi"]
-    )
+    np.testing.assert_array_equal(straight.posterior["posterior"]["phi"], loaded.posterior["posterior"]["phi"])
 
 
 def test_it_goes_on_from_a_fit(data):
@@ -247,9 +245,7 @@ def test_what_does_not_go_on_is_refused(data):
         fit.partial_fit(cv.PrivatizedCounts(reports[:50, :59], 0.5))
     with pytest.raises(ValueError, match="columns of the fit in their order, got 'other' for 'w0'"):
         fit.partial_fit(part(reports, 0, 50, column_labels=["other", *words[1:]]))
-    with pytest.raises(
-        ValueError, match="must name its columns if and only if the first rows did, got no names"
-    ):
+    with pytest.raises(ValueError, match="must name its columns if and only if the first rows did, got no names"):
         fit.partial_fit(part(reports, 0, 50))
     with pytest.raises(ValueError, match="column_offset of the first rows"):
         fit.partial_fit(part(reports, 0, 50, column_labels=words, column_offset=np.full(N_WORDS, 2.0)))

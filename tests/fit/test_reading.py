@@ -23,11 +23,7 @@ def fit(request):
 
 def test_the_axes_have_the_labels_of_the_data_or_numbers(fit):
     assert list(fit._reader.axes) == ["d", "v", "y"]
-    assert [names.tolist() for names in fit._reader.axes.values()] == [
-        list(range(5)),
-        list("abcd"),
-        list("xyz"),
-    ]
+    assert [names.tolist() for names in fit._reader.axes.values()] == [list(range(5)), list("abcd"), list("xyz")]
 
 
 def test_matrices_make_the_rates_of_every_draw(fit):

@@ -127,9 +127,7 @@ def test_a_file_with_other_parameters_is_refused(by_column, tmp_path, change):
     else:
         values = values.drop_vars("p_mean")
     tree["posterior"].dataset = values
-    with pytest.raises(
-        ValueError, match=r"must hold p from .* got 1\.5|must hold p_mean in the group .* got \['"
-    ):
+    with pytest.raises(ValueError, match=r"must hold p from .* got 1\.5|must hold p_mean in the group .* got \['"):
         check_tree(tree, by_column.model_, by_column._layout(by_column.model_.spec))
 
 
@@ -140,9 +138,7 @@ def test_held_out_counts_are_predicted_better_than_by_a_poisson_fit(data):
     masked = cv.PrivatizedCounts(reports, 0.5, hidden)
     bursty, poisson = (
         float(
-            fitted(cv.TopicModel(2, **options), masked)
-            .log_predictive(cv.PrivatizedCounts(reports, 0.5), hidden)
-            .sum()
+            fitted(cv.TopicModel(2, **options), masked).log_predictive(cv.PrivatizedCounts(reports, 0.5), hidden).sum()
         )
         for options in (BURSTY, POISSON)
     )
@@ -171,10 +167,7 @@ def test_other_models_fit(kind, dispersion):
     rate = fit.rate().to_numpy()
     total = rate.sum() if kind == "tensor" else rate.sum() - np.trace(rate)
     assert total == pytest.approx(seen.sum(), rel=0.2)
-    dims = {
-        "blocks": {"column": ["receiver"], "row": ["sender"]},
-        "tensor": {"column": ["b", "c"], "row": ["a"]},
-    }
+    dims = {"blocks": {"column": ["receiver"], "row": ["sender"]}, "tensor": {"column": ["b", "c"], "row": ["a"]}}
     found = fit.dispersions()
     assert list(found)[:-4] == dims[kind].get(dispersion, []) or dispersion == 0.7
     assert len(found) == {"row": 20, "column": 20}.get(dispersion, 1)
@@ -221,9 +214,7 @@ def test_methods_that_do_not_fit_bursts_say_so(data, method):
         cv.TopicModel(2, method=method, **BURSTY).fit(data)
 
 
-@pytest.mark.parametrize(
-    ("method", "dispersion"), [("em", "row"), ("em", "global"), ("cavi", "column"), ("cavi", 0.6)]
-)
+@pytest.mark.parametrize(("method", "dispersion"), [("em", "row"), ("em", "global"), ("cavi", "column"), ("cavi", 0.6)])
 def test_methods_that_maximise_find_dispersions_without_intervals(data, method, dispersion):
     """With a p for each row or column, small data say little of each: but together."""
     _, p, expected = planted()
@@ -251,17 +242,13 @@ def test_a_fit_by_a_method_that_maximises_comes_back_from_its_file(data, method,
 
 
 def test_what_makes_no_sense_is_refused_in_words(data, by_column):
-    with pytest.raises(
-        ValueError, match=r"dispersion requires likelihood 'negative-binomial', got .* 'poisson'"
-    ):
+    with pytest.raises(ValueError, match=r"dispersion requires likelihood 'negative-binomial', got .* 'poisson'"):
         cv.TopicModel(2, likelihood="poisson", dispersion="column").fit(data)
     with pytest.raises(ValueError, match=r"likelihood must be one of .* got 'normal'"):
         cv.TopicModel(2, likelihood="normal").fit(data)
     with pytest.raises(ValueError, match=r"dispersion must be one of .* got 'word'"):
         cv.TopicModel(2, likelihood="negative-binomial", dispersion="word").fit(data)
-    with pytest.raises(
-        ValueError, match=r"dispersions require likelihood 'negative-binomial', got .* 'poisson'"
-    ):
+    with pytest.raises(ValueError, match=r"dispersions require likelihood 'negative-binomial', got .* 'poisson'"):
         fitted(cv.TopicModel(2, **POISSON | {"draws": 2, "tune": 1}), data).dispersions()
     with pytest.raises(ValueError, match="interval must"):
         by_column.dispersions(1.5)
@@ -295,9 +282,7 @@ def test_what_makes_no_sense_is_refused_in_words(data, by_column):
 def test_the_likelihood_is_bursty_unless_the_method_or_the_model_says_otherwise(model, settings):
     counts = np.triu(np.random.default_rng(7).poisson(3.0, (6, 6)))
     labels = [list("abcdef")] * 2
-    square = cv.PrivatizedCounts(
-        counts + np.triu(counts, 1).T, 0.3, row_labels=labels[0], column_labels=labels[1]
-    )
+    square = cv.PrivatizedCounts(counts + np.triu(counts, 1).T, 0.3, row_labels=labels[0], column_labels=labels[1])
     model.set_params(draws=2, tune=1, chains=1, seed=1, threads=1, progress=False)
     likelihood = model.fit(square).model_.likelihood
     assert likelihood.name == ("poisson" if settings is None else "negative-binomial")

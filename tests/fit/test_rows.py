@@ -40,9 +40,7 @@ def test_the_posterior_has_shapes_rates_and_coefficients(fit):
     theta = draws["theta"].to_numpy()
     slopes = np.einsum("dp,cspk->csdk", fit.covariates_.design, draws["theta_effect"].to_numpy())
     sizes = (draws["theta_shape"] / draws["theta_rate"]).to_numpy()[:, :, None] * np.exp(slopes)
-    np.testing.assert_allclose(
-        theta.sum(axis=2).mean(), sizes.sum(axis=2).mean(), rtol=0.3
-    )  # topics go along
+    np.testing.assert_allclose(theta.sum(axis=2).mean(), sizes.sum(axis=2).mean(), rtol=0.3)  # topics go along
 
 
 def test_rows_go_by_their_labels(fit):
@@ -56,8 +54,7 @@ def test_a_fit_comes_back_from_its_file(fit, tmp_path):
     found = cv.TopicModel.load(tmp_path / "fit.nc")
     np.testing.assert_allclose(found.covariates_.design, fit.covariates_.design)
     pd.testing.assert_frame_equal(
-        found.effects.contrast({"party": "R"}, {"party": "D"}),
-        fit.effects.contrast({"party": "R"}, {"party": "D"}),
+        found.effects.contrast({"party": "R"}, {"party": "D"}), fit.effects.contrast({"party": "R"}, {"party": "D"})
     )
     pd.testing.assert_frame_equal(found.effects.table(), fit.effects.table())
     found.save(tmp_path / "again.nc")
@@ -197,9 +194,7 @@ def test_the_chain_goes_along_with_its_topics(dated):
 def test_dates_go_by_the_labels_of_rows():
     again = dated_model(**DATED_SWEEPS).fit(dated_counts(), time=TIME.iloc[::-1])
     other = dated_model(**DATED_SWEEPS).fit(dated_counts(), time=list(TIME))
-    third = dated_model(**DATED_SWEEPS).fit(
-        dated_counts(), time=dict(zip(LABELS, TIME.astype(str), strict=True))
-    )
+    third = dated_model(**DATED_SWEEPS).fit(dated_counts(), time=dict(zip(LABELS, TIME.astype(str), strict=True)))
     for each in (again, third):
         xr.testing.assert_identical(each.posterior["posterior"].dataset, other.posterior["posterior"].dataset)
 
@@ -251,9 +246,7 @@ def test_chains_go_on_from_a_checkpoint_with_the_same_dates_alone(tmp_path):
     for name in ("theta_over_time", "theta"):
         np.testing.assert_array_equal(again.posterior["posterior"][name], plain.posterior["posterior"][name])
     with pytest.raises(ValueError, match="data or settings that differ"):
-        dated_model(**DATED_SWEEPS).fit(
-            dated_counts(), time=TIME.iloc[::-1].to_numpy(), checkpoint=path, resume=True
-        )
+        dated_model(**DATED_SWEEPS).fit(dated_counts(), time=TIME.iloc[::-1].to_numpy(), checkpoint=path, resume=True)
 
 
 def test_a_fit_without_dates_forgets_those_of_the_fit_before():

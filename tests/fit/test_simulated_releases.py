@@ -86,9 +86,7 @@ def by_column(rng, counts):
     """Reports by two mechanisms, of which the first has the even columns, and the mechanisms (1, 12)."""
     known = m.RandomRounding(5), m.Thresholded(m.Gaussian(1), 3)
     each = np.array([known * 6], dtype=object)
-    return np.stack(
-        [cv.simulate_reports(counts, one, rng)[:, v] for v, one in enumerate(each[0])], axis=1
-    ), each
+    return np.stack([cv.simulate_reports(counts, one, rng)[:, v] for v, one in enumerate(each[0])], axis=1), each
 
 
 @pytest.fixture(scope="module")
@@ -245,15 +243,11 @@ def test_rows_of_one_sum_make_intervals_wide_which_is_said_and_forbids_nothing()
     found = {each.name: each.verdict for each in check(fit, observations_of(release)).statistics}
     assert found["spread of the rows' sums (standard deviation)"] == WIDE
     page = " ".join(render(fit, release).split())
-    assert (
-        page.count("varies less than the model expects, which makes intervals too wide: spread of the rows")
-        == 2
-    )
+    assert page.count("varies less than the model expects, which makes intervals too wide: spread of the rows") == 2
     assert "The real one looks like them" not in page
     assert not mechanism_kept(fit.posterior).misfits
     assert not any(
-        "Simulated releases" in said
-        for said in (fit.diagnostics().verdict, checklist_of(fit, release).judged.verdict)
+        "Simulated releases" in said for said in (fit.diagnostics().verdict, checklist_of(fit, release).judged.verdict)
     )
 
 

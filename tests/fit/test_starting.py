@@ -99,9 +99,7 @@ def test_a_start_is_resumed_only_with_the_same_factors(tmp_path):
     path = tmp_path / "chains.npz"
     cv.TopicModel(3, start={"theta": theta, "phi": topics}, **SHORT).fit(data, checkpoint=path)
     with pytest.raises(ValueError, match="must come from the same data and settings"):
-        cv.TopicModel(3, start={"theta": 2.0 * theta, "phi": topics}, **SHORT).fit(
-            data, checkpoint=path, resume=True
-        )
+        cv.TopicModel(3, start={"theta": 2.0 * theta, "phi": topics}, **SHORT).fit(data, checkpoint=path, resume=True)
 
 
 def test_rows_that_come_later_have_begun():
@@ -133,9 +131,7 @@ def test_values_of_a_fixed_factor_are_refused_except_those_that_it_is_fixed_at(m
     data, theta, topics = scene()
     topics[:, 0] = 0.0
     other = topics[::-1].copy()
-    earlier = held(topics, method=method_with(method, max_iter=3), draws=500 if method == "em" else 4).fit(
-        data
-    )
+    earlier = held(topics, method=method_with(method, max_iter=3), draws=500 if method == "em" else 4).fit(data)
     given = {"theta": theta, "phi": topics}
     for start in (earlier, given, {"theta": theta}, {"phi": topics}):
         held(topics, start=start).fit(data)
@@ -200,16 +196,10 @@ def test_a_model_cannot_start_at_itself():
         ({"theta": np.ones((5, 3))}, "start's theta must have 30 entries along 'doc', got 5"),
         ({"theta": -np.ones((30, 3))}, "start's theta must be finite and not negative, got -1.0"),
         ({"theta": np.full((30, 3), np.nan)}, "start's theta must be finite and not negative, got nan"),
-        (
-            {"theta": np.ones(30)},
-            r"start's theta must have the axes \['doc', 'topic'\], got an array of shape",
-        ),
+        ({"theta": np.ones(30)}, r"start's theta must have the axes \['doc', 'topic'\], got an array of shape"),
         ({"theta": np.full((30, 3), 1e200)}, r"start's theta must be at most 1e\+17, got 1e\+200"),
         ({"theta": np.ones((30, 3)) + 1j}, "start's theta must hold real numbers, got complex ones"),
-        (
-            {"theta_rate": np.ones(3)},
-            r"start must hold at least one of \['theta', 'phi'\], got \['theta_rate'\]",
-        ),
+        ({"theta_rate": np.ones(3)}, r"start must hold at least one of \['theta', 'phi'\], got \['theta_rate'\]"),
         (
             {"theta": np.ones((30, 3)), "phi": np.ones((2, 20))},
             "must have the same number along 'topic', got 3 in theta and 2 in phi",

@@ -7,13 +7,7 @@ import countveil as cv
 
 def test_a_tensor_of_two_modes_is_learned_from_batches_as_topics_are():
     counts = np.random.default_rng(4).poisson(40.0, (30, 6))
-    options = {
-        "method": cv.SVI(passes=2, batch_rows=7),
-        "draws": 3,
-        "seed": 1,
-        "alpha": 0.4,
-        "threads": 1,
-    }
+    options = {"method": cv.SVI(passes=2, batch_rows=7), "draws": 3, "seed": 1, "alpha": 0.4, "threads": 1}
     tensor, topics = cv.TensorModel(2, **options).fit(counts), cv.TopicModel(2, **options).fit(counts)
     np.testing.assert_array_equal(tensor.rate().to_numpy(), topics.rate().to_numpy())
     assert tensor.n_iter_ == 2 * 5
@@ -59,9 +53,7 @@ def test_components_depend_on_covariates_of_the_first_mode(tmp_path):
     assert found.covariates_.frame.equals(fit.covariates_.frame)
     ax = cv.plotting.effects(found, {"group": 1}, {"group": 0})
     assert ax.get_xlabel().startswith("difference in the expected share of one country")
-    assert cv.plotting.expected_prevalence(
-        found, pd.DataFrame({"group": [0, 1]})
-    ).get_legend_handles_labels()[1][0]
+    assert cv.plotting.expected_prevalence(found, pd.DataFrame({"group": [0, 1]})).get_legend_handles_labels()[1][0]
 
 
 def test_covariates_of_a_tensor_are_refused_by_name():

@@ -28,10 +28,7 @@ from countveil.fit.time_labels import continued, named_seasons, season_of
         (["200112"] * 3, ["t+1", "t+2"]),
         (["a", "t+1"], ["t+2", "t+3"]),
         (["t+1", "t+2"], ["t+3", "t+4"]),
-        (
-            texts_of(pd.date_range("2001-01-01", periods=4, freq="MS")),
-            ["2001-05-01 00:00:00", "2001-06-01 00:00:00"],
-        ),
+        (texts_of(pd.date_range("2001-01-01", periods=4, freq="MS")), ["2001-05-01 00:00:00", "2001-06-01 00:00:00"]),
         (["2001-01-31", "2001-02-28", "2001-03-31"], ["2001-04-30", "2001-05-31"]),
         (["2001-11", "2001-12", "2002-01"], ["2002-02", "2002-03"]),
         (["2024-02-27", "2024-02-28", "2024-02-29"], ["2024-03-01", "2024-03-02"]),
@@ -58,9 +55,7 @@ def test_labels_go_on_as_they_went(names, later):
     assert continued(names, 2) == later
 
 
-@pytest.mark.parametrize(
-    "names", [["2001-01-07", "2001-01-14", "2001-01-21"], ["2001-11", "2001-12", "2002-01"]]
-)
+@pytest.mark.parametrize("names", [["2001-01-07", "2001-01-14", "2001-01-21"], ["2001-11", "2001-12", "2002-01"]])
 def test_steps_beyond_all_dates_are_refused(names):
     said = rf"steps must end by 2262-04-11, the last date there is, got 2000000 after {names[-1]}"
     with pytest.raises(ValueError, match=said):
@@ -93,9 +88,7 @@ def test_seasons_are_found_in_dates(texts, steps):
 
 @pytest.mark.parametrize("texts", [labels("Y"), ["a", "b", "c"], None, ["1", "2", "3"], labels("M")[::5]])
 def test_what_shows_no_season_is_refused_in_words(texts):
-    with pytest.raises(
-        ValueError, match=r"season must be a number for steps that are no days, .*\(--season 12\)"
-    ):
+    with pytest.raises(ValueError, match=r"season must be a number for steps that are no days, .*\(--season 12\)"):
         season_of("auto", texts, None)
     assert season_of(12, texts, None) == 12
 

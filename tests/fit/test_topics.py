@@ -41,9 +41,7 @@ def test_shares_are_means_over_the_draws_of_each_chain(fit):
     for number, found in fit._reader.numbered("k"):
         for t in range(YEARS):
             own = [
-                draw[t, k] / draw[t].sum()
-                for c, k in zip(found.chains, found.components, strict=True)
-                for draw in x[c]
+                draw[t, k] / draw[t].sum() for c, k in zip(found.chains, found.components, strict=True) for draw in x[c]
             ]
             row = table[(table.topic == number) & (table.time == 1990 + t)].iloc[0]
             wanted = [np.mean(own), *np.quantile(own, [0.1, 0.9])]
@@ -63,9 +61,7 @@ def test_a_chain_without_weight_says_nothing(fit):
 
 
 def test_naive_fits_have_shares_without_intervals():
-    naive = model(draws=4, tune=4, chains=1).fit(
-        cv.NaiveCounts(np.maximum(np.asarray(counts().reports), 0)), time=TIME
-    )
+    naive = model(draws=4, tune=4, chains=1).fit(cv.NaiveCounts(np.maximum(np.asarray(counts().reports), 0)), time=TIME)
     table = naive.effects.over_time()
     assert list(table.columns) == ["topic", "support", "time", "estimate"]
     assert table.support.isna().all()

@@ -65,9 +65,7 @@ def test_large_counts_that_an_optimiser_takes_for_noise_are_missed_in_the_sum():
     counts.flat[np.random.default_rng(1).choice(10_000, 100, replace=False)] = 200
     noise = two_sided_geometric(np.full(counts.shape, 0.5), np.random.default_rng(2))
     model = cv.TopicModel(2, method="em", seed=1, threads=1, progress=False)
-    with pytest.warns(
-        FitWarning, match=r"Not safe yet: the fit expects only \d+% \(standard error 1%\) of the sum"
-    ):
+    with pytest.warns(FitWarning, match=r"Not safe yet: the fit expects only \d+% \(standard error 1%\) of the sum"):
         fit = model.fit(cv.PrivatizedCounts(counts + noise, 0.5))
     assert fit.totals().share.too_small
     assert fit.diagnostics().table.loc["fit", "total_share"] == fit.totals().share.value
@@ -125,17 +123,9 @@ def test_the_printed_interval_is_that_of_the_reports_where_they_have_one():
     found, half = Totals(100.0, 10.0, 60.0, 55.0, 65.0), 10.0 * norm.ppf(0.95)
     assert (found.lower, found.upper) == pytest.approx((100.0 - half, 100.0 + half))
     outside = ", which the fit lies outside of: report the interval"
-    assert (
-        str(found) == f"60 by this fit; 84 to 116 from the reports, without a model (90% interval){outside}"
-    )
+    assert str(found) == f"60 by this fit; 84 to 116 from the reports, without a model (90% interval){outside}"
     assert str(found._replace(fitted=90.0)).endswith("without a model (90% interval)")
-    assert found.facts == {
-        "reported": 100.0,
-        "error": 10.0,
-        "fitted": 60.0,
-        "lower": found.lower,
-        "upper": found.upper,
-    }
+    assert found.facts == {"reported": 100.0, "error": 10.0, "fitted": 60.0, "lower": found.lower, "upper": found.upper}
     assert (Totals(5.0, 10.0, 6.0, 5.0, 7.0).lower, Totals(-30.0, 10.0, 6.0, 5.0, 7.0).upper) == (0.0, 0.0)
     assert str(Totals(100.0, 0.0, 99.0, 90.0, 105.0)) == "99 by this fit; 100 from the reports"
     alone = Totals(np.nan, np.nan, 60.0, 55.0, 65.0)
@@ -204,9 +194,7 @@ def test_a_sampler_of_counts_that_noise_drowns_is_not_to_be_trusted_and_warns(me
     model = cv.TopicModel(1, likelihood="poisson", prior_shape=2.0, **long)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        fit = model.fit(
-            cv.PrivatizedCounts(counts + two_sided_geometric(np.full((20, 30), alpha), rng), alpha)
-        )
+        fit = model.fit(cv.PrivatizedCounts(counts + two_sided_geometric(np.full((20, 30), alpha), rng), alpha))
     found, words = fit.diagnostics(), "Too little data: the reports put the sum of the true counts at "
     assert found.verdict.startswith(words) == drowned
     assert any(words in str(each.message) for each in told) == drowned
@@ -278,22 +266,14 @@ def test_a_sum_that_is_known_is_printed_as_such_and_comes_back_from_a_file(tmp_p
 
 @pytest.mark.parametrize("case", ["some rows", "noisy rows", "a masked cell"])
 def test_the_sum_by_totals_is_unbiased_with_the_error_that_it_states(case):
-    rng, noise, mask, missed = (
-        np.random.default_rng(4),
-        m.DiscreteGaussian(4),
-        np.zeros(TABLE.shape, bool),
-        [],
-    )
+    rng, noise, mask, missed = (np.random.default_rng(4), m.DiscreteGaussian(4), np.zeros(TABLE.shape, bool), [])
     mask[2, 3] = case == "a masked cell"
     for _ in range(400):
         rows, by = TABLE.sum(axis=1).astype(float), ("exact",)
         if case == "some rows":
             rows[[1, 5, 6]] = np.nan
         if case == "noisy rows":
-            rows, by = (
-                cv.simulate_reports(rows.astype(int), m.DiscreteGaussian(6), rng),
-                (m.DiscreteGaussian(6),),
-            )
+            rows, by = (cv.simulate_reports(rows.astype(int), m.DiscreteGaussian(6), rng), (m.DiscreteGaussian(6),))
         data = cv.Reports(cv.simulate_reports(TABLE, noise, rng), noise, mask, totals=[(1, rows, *by)])
         found, error, by_totals = estimated_sum(data)
         assert by_totals == 1

@@ -45,9 +45,7 @@ def test_a_chain_that_predicts_badly_has_no_weight(stacked):
 
 def test_whatever_is_said_of_all_draws_is_of_the_mixture(stacked):
     draws, numbers = stacked.posterior["posterior"], members_of(stacked.posterior)
-    theta, phi = (
-        draws[name].to_numpy().reshape(72, *draws[name].shape[2:])[numbers] for name in ("theta", "phi")
-    )
+    theta, phi = (draws[name].to_numpy().reshape(72, *draws[name].shape[2:])[numbers] for name in ("theta", "phi"))
     rates = np.einsum("sdk,skv->sdv", theta.astype(float), phi.astype(float))
     np.testing.assert_allclose(stacked.rate(), rates.mean(axis=0), rtol=1e-6)
     np.testing.assert_allclose(stacked.components_.sum(axis=1), 1.0)
@@ -92,8 +90,7 @@ def test_scores_of_reports_are_weighted_and_those_of_chains_are_not(stacked):
 def test_support_is_the_weight_of_the_chains(stacked):
     table = stacked.topics(2)
     assert set(table.groupby("topic")["support"].first().round(9)) <= {
-        round(sum(stacked.weights_[list(some)]), 9)
-        for some in [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
+        round(sum(stacked.weights_[list(some)]), 9) for some in [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)]
     }
     alone = fitted()
     keep_weights(alone.posterior, np.array([0.0, 1.0, 0.0]))

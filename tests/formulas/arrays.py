@@ -111,12 +111,8 @@ def sums_of_exposures():
     (1 - \alpha_d) \sum_{v \text{ masked}} \phi_{vk}
     """
     d = data()
-    printed = (
-        (1 - d.alpha) * d.phi.sum(axis=0) + d.alpha * (d.positive @ d.phi) - (1 - d.alpha) * (d.mask @ d.phi)
-    )
-    assert (d.mask & (d.reports > 0)).any(), (
-        "no masked report is positive, to show that it does not count as one"
-    )
+    printed = (1 - d.alpha) * d.phi.sum(axis=0) + d.alpha * (d.positive @ d.phi) - (1 - d.alpha) * (d.mask @ d.phi)
+    assert (d.mask & (d.reports > 0)).any(), "no masked report is positive, to show that it does not count as one"
     same(printed, d.exposures @ d.phi)
     same(printed, row_exposures(d.observations(), LAW, d.phi, SERIAL))
 
@@ -200,9 +196,7 @@ def conditional(transposed):
         (phi if transposed else theta)[0, 0] = value
         terms = theta[:, None] * phi[None]
         log_p = log_joint(d, theta @ phi.T, y_k.sum(axis=2))
-        log_p += stats.multinomial.logpmf(
-            y_k[d.positive], y_k.sum(axis=2)[d.positive], normal(terms)[d.positive]
-        ).sum()
+        log_p += stats.multinomial.logpmf(y_k[d.positive], y_k.sum(axis=2)[d.positive], normal(terms)[d.positive]).sum()
         brute.append(log_p + gamma_logpdf(value, A, B))
     if transposed:
         shape, rate = A + y_k[:, 0, 0].sum(), B + d.exposures[:, 0] @ d.theta[:, 0]
@@ -226,9 +220,7 @@ def sweep_once(reports, theta, phi, known):
     model = model._replace(factors=tuple(factors))
     state = gibbs.State((theta, phi), model.initial_hypers(), 0)
     observations = cv.PrivatizedCounts(reports, 0.4)
-    return gibbs.step(state, Plan(observations, model), model, Streams.of_chain(1, 0), SERIAL)[0].factors[
-        1 - known
-    ]
+    return gibbs.step(state, Plan(observations, model), model, Streams.of_chain(1, 0), SERIAL)[0].factors[1 - known]
 
 
 def expected_draw(reports, theta, phi):

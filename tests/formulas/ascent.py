@@ -33,9 +33,7 @@ def log_means(q):
     found = np.empty_like(q[0])
     for i in np.ndindex(found.shape):
         density = stats.gamma(q[0][i], scale=1 / q[1][i])
-        found[i] = integrate.quad(
-            lambda t, law=density: t * law.pdf(np.exp(t)) * np.exp(t), -80, 12, limit=500
-        )[0]
+        found[i] = integrate.quad(lambda t, law=density: t * law.pdf(np.exp(t)) * np.exp(t), -80, 12, limit=500)[0]
     return found
 
 
@@ -61,9 +59,7 @@ def best_count_law(d, q, i):
     y = splits(40)
     log_p = y @ (np.log(geometric(q.theta)[i[0]]) + np.log(geometric(q.phi)[i[1]]))
     log_p = (
-        log_p
-        - special.gammaln(y + 1.0).sum(axis=1)
-        + np.log(noise_pmf(d.reports[i] - y.sum(axis=1), d.alpha[i[0], 0]))
+        log_p - special.gammaln(y + 1.0).sum(axis=1) + np.log(noise_pmf(d.reports[i] - y.sum(axis=1), d.alpha[i[0], 0]))
     )
     return y, np.exp(log_p - special.logsumexp(log_p))
 

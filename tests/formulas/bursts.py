@@ -137,9 +137,7 @@ def conditional():
     found, brute = [], []
     for p in np.linspace(0.05, 0.95, 19):
         q, levels = -log1p(-p), (0.5, 0.8)
-        exposed = sum(
-            (1 - log(1 - p * x) / log(1 - p)) * sum(mu for alpha, mu in unseen if alpha == x) for x in levels
-        )
+        exposed = sum((1 - log(1 - p * x) / log(1 - p)) * sum(mu for alpha, mu in unseen if alpha == x) for x in levels)
         printed = p ** (total + a - 1) * (1 - p) ** (b - 1) * q**-number * exp(-exposed)
         joint = stats.beta(a, b).pdf(p) * np.prod([report(0, mu, alpha, p) for alpha, mu in unseen])
         for (y, mu), l in zip(seen, parts, strict=True):  # noqa: E741
@@ -163,16 +161,12 @@ def predictive():
     y_i}
     """
     y, options = np.array([[3, 0]]), {"seed": 1, "threads": 1, "progress": False}
-    fit = TopicModel(
-        1, likelihood="negative-binomial", dispersion="global", chains=1, draws=2, tune=0, **options
-    )
+    fit = TopicModel(1, likelihood="negative-binomial", dispersion="global", chains=1, draws=2, tune=0, **options)
     draws = fit.fit(ExactCounts(y)).posterior["posterior"]
     draws["theta"][:] = 1.0
     draws["phi"][:] = np.array([[[[0.4, 2.0]], [[0.9, 1.0]]]])
     draws["p"][:] = np.array([[0.5, 0.8]])
-    masses = [
-        negative_binomial(y, phi.T / -np.log1p(-p), float(p[0])) for (_, phi), (p,) in fit._reader.draws()
-    ]
+    masses = [negative_binomial(y, phi.T / -np.log1p(-p), float(p[0])) for (_, phi), (p,) in fit._reader.draws()]
     same(predictive_log_score(y, fit), np.log(np.mean(masses, axis=0)).sum() / y.sum())
 
 
@@ -200,11 +194,7 @@ def dispersion():
     """
     p = np.linspace(0.0005, 0.9995, 1999)
     q = -np.log1p(-p)
-    for total, number, (first, second) in (
-        (14.0, 8.0, (1.4, 0.4)),
-        (30.0, 2.5, (2.0, 9.0)),
-        (3.0, 2.9, (4.0, 1.0)),
-    ):
+    for total, number, (first, second) in ((14.0, 8.0, (1.4, 0.4)), (30.0, 2.5, (2.0, 9.0)), (3.0, 2.9, (4.0, 1.0))):
         exposed = sum((1 - np.log1p(-p * x) / np.log1p(-p)) * m for x, m in ((0.5, first), (0.8, second)))
         best = p[np.argmax(total * np.log(p) - number * np.log(q) - exposed)]
         unseen = Unseen(np.array([0.5, 0.8]), np.array([[first], [second]]))

@@ -54,9 +54,7 @@ def in_two_steps(counts, i=0):
     """Law of n_icd by (6.2) and (6.3) for actor i's counts to actors 1 and 2."""
     theta, pi = communities()
     a, found = theta[i] @ pi, {}
-    for choice in product(
-        *[list(multinomial_tables(n, a * theta[j])) for j, n in enumerate(counts, start=1)]
-    ):
+    for choice in product(*[list(multinomial_tables(n, a * theta[j])) for j, n in enumerate(counts, start=1)]):
         n_d, chance = sum(t for t, _ in choice), np.prod([c for _, c in choice])
         for split in product(*[list(multinomial_tables(n_d[d], theta[i] * pi[:, d])) for d in range(2)]):
             key = tuple(np.stack([t for t, _ in split], axis=1).ravel())

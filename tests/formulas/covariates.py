@@ -34,8 +34,7 @@ def entries_and_coefficients():
     nothing = PRIOR.given_counts(1.0, np.zeros((4, 2)), np.zeros((4, 2)))
     log_m = np.array([-0.4, 0.9])
     one, other = (
-        PRIOR.place(np.vstack([u, b]), np.log(A), nothing).log_mass
-        for u, b in ((log_m, BETA), (0 * log_m, 0 * BETA))
+        PRIOR.place(np.vstack([u, b]), np.log(A), nothing).log_mass for u, b in ((log_m, BETA), (0 * log_m, 0 * BETA))
     )
     by_rates = [  # of log m, by the density of b_k = a_k / m_k
         stats.gamma.logpdf(A * np.exp(-u), 1.0, scale=A / S) + np.log(A) - u for u in (log_m, 0 * log_m)
@@ -43,9 +42,7 @@ def entries_and_coefficients():
     by_normal = stats.norm.logpdf(BETA, 0.0, C).sum(axis=0) - stats.norm.logpdf(0 * BETA, 0.0, C).sum(axis=0)
     same(one - other, by_rates[0] - by_rates[1] + by_normal)
     one, other = (
-        PRIOR.place_of_shapes(
-            np.vstack([np.log(A), g]), nothing.of_shapes(np.zeros((4, 2))), nothing
-        ).log_mass
+        PRIOR.place_of_shapes(np.vstack([np.log(A), g]), nothing.of_shapes(np.zeros((4, 2))), nothing).log_mass
         for g in (G, 0 * G)
     )
     same(one - other, (stats.norm.logpdf(G, 0.0, C / 2) - stats.norm.logpdf(0 * G, 0.0, C / 2)).sum(axis=0))
@@ -99,10 +96,7 @@ def all_that_is_learned_given_memberships():
     \theta_{ic} - r_{ic} \theta_{ic} \big] \end{aligned}
     """
     theta = np.random.default_rng(2).gamma(0.7, 1.0, (4, 2))
-    seen, nothing = (
-        PRIOR.given_entries(1.0, theta),
-        PRIOR.given_counts(1.0, np.zeros((4, 2)), np.zeros((4, 2))),
-    )
+    seen, nothing = (PRIOR.given_entries(1.0, theta), PRIOR.given_counts(1.0, np.zeros((4, 2)), np.zeros((4, 2))))
     printed, brute, own = [], [], []
     for log_m, beta, g in ((np.log(A / B), BETA, G), (np.log(A / B) + 0.7, -0.5 * BETA, 0.3 * G)):
         found, shapes, a = np.vstack([log_m, beta]), np.vstack([np.log(A), g]), A * np.exp(X @ g)

@@ -40,9 +40,7 @@ def a_chain():
         pass_forwards(tables.totals, tables.rate, PI, NU, gamma_chain.SOURCE, value, rng)
         draws.append(value)
     theta = np.array(draws)
-    shapes = np.concatenate(
-        [np.broadcast_to(NU, (1200, 1, 2)), theta[:, :-1] @ PI.T + gamma_chain.SOURCE], axis=1
-    )
+    shapes = np.concatenate([np.broadcast_to(NU, (1200, 1, 2)), theta[:, :-1] @ PI.T + gamma_chain.SOURCE], axis=1)
     assert stats.kstest(stats.gamma(shapes).cdf(theta).ravel(), "uniform").pvalue > 1e-4
 
 
@@ -131,9 +129,7 @@ def distributions_given_whole_counts():
     rng, count = np.random.default_rng(3), np.array([[3.0], [0.0], [7.0]])
     factor = type("Shape", (), {"shape": (3, 1), "component_shape": (1, 1)})
     given = Conditional(1.0, np.full((3, 1), 1 / 3), count, np.full((3, 1), 2.0))
-    draws = np.array(
-        [DirichletPrior(0.5).draw(factor, np.array([0.5]), given, rng)[0][:, 0] for _ in range(800)]
-    )
+    draws = np.array([DirichletPrior(0.5).draw(factor, np.array([0.5]), given, rng)[0][:, 0] for _ in range(800)])
     for v in range(3):
         law = stats.beta(0.5 + count[v, 0], 1.5 + 10.0 - 0.5 - count[v, 0])
         assert stats.kstest(draws[:, v], law.cdf).pvalue > 1e-4
@@ -299,10 +295,7 @@ def moves_given_the_factor():
             drawn.append(np.log(seasons[:, 0]))
     for s, draws in enumerate(np.transpose(drawn)):
         law = np.cumsum(share.sum(axis=1 - s)) / share.sum()
-        assert (
-            stats.kstest(draws, lambda y, law=law: np.interp(y, grid + (grid[1] - grid[0]) / 2, law)).pvalue
-            > 1e-4
-        )
+        assert stats.kstest(draws, lambda y, law=law: np.interp(y, grid + (grid[1] - grid[0]) / 2, law)).pvalue > 1e-4
 
 
 LEVEL, S, RHO = np.array([[1.3, 0.4], [0.5, 0.9], [2.0, 0.6]]), np.array([3.0, 12.0]), 0.6
@@ -318,10 +311,7 @@ def levels_of_items():
     for _ in range(1500):  # without data, sweeps draw from the prior
         draw_levels(nothing, nothing, S, RHO, np.arange(2), level, rng)
         drawn.append(level.copy())
-    for each in (
-        drawn,
-        [np.vstack([[1.0, 1.0], levels_on(np.ones(2), RHO, S, 2, rng)]) for _ in range(1500)],
-    ):
+    for each in (drawn, [np.vstack([[1.0, 1.0], levels_on(np.ones(2), RHO, S, 2, rng)]) for _ in range(1500)]):
         values = np.array(each)
         means = np.array([means_of(value, RHO) for value in each])
         places = stats.gamma.cdf(values, S * means, scale=1.0 / S)[:, 1:]
@@ -339,9 +329,7 @@ def a_step_of_levels_with_them_integrated_out():
     r = RHO * s * before + (1.0 - RHO) * s
     for n in range(6):
         printed = gammaln(n + r) - gammaln(n + 1) - gammaln(r) + n * np.log(-np.expm1(-zeta)) - r * zeta
-        weight = (
-            e / s + RHO * later
-        )  # the exposure of lambda: to its counts and to the tables of the next step
+        weight = e / s + RHO * later  # the exposure of lambda: to its counts and to the tables of the next step
         brute = integrate.quad(lambda x: stats.gamma.pdf(x, r) * stats.poisson.pmf(n, weight * x), 0, 80)[0]  # noqa: B023
         same(np.exp(printed), brute, 1e-6)
         same(np.exp(printed), by_tables(n, r, zeta), 1e-9)
@@ -352,9 +340,7 @@ def a_step_of_levels_with_them_integrated_out():
     grid = np.linspace(1e-3, 8.0, 700)
     first, second = np.meshgrid(grid, grid, indexing="ij")
     mean = RHO * first + 1.0 - RHO
-    log_p = stats.gamma.logpdf(first, S[0], scale=1 / S[0]) + stats.gamma.logpdf(
-        second, S[0] * mean, scale=1 / S[0]
-    )
+    log_p = stats.gamma.logpdf(first, S[0], scale=1 / S[0]) + stats.gamma.logpdf(second, S[0] * mean, scale=1 / S[0])
     for n, exposure, value in zip(SEEN[:2, 0], EXPOSED[:2, 0] + 0.5, (first, second), strict=True):
         log_p += n * np.log(value) - exposure * value
     share = np.exp(log_p - log_p.max())
@@ -399,9 +385,7 @@ def levels_that_move_with_their_smoothness():
     columns = [(moved(at + small * unit) - moved(at - small * unit)) / (2.0 * small) for unit in np.eye(3)]
     same(np.linalg.det(np.array(columns)), c**3, 1e-6)
     rng, level, rho, log_n, drawn = np.random.default_rng(4), LEVEL.copy(), RHO, np.log(S - 1.0), []
-    for sweep in range(
-        24_000
-    ):  # with draws of the levels, moves leave what is left to the prior alone as it is
+    for sweep in range(24_000):  # with draws of the levels, moves leave what is left to the prior alone as it is
         draw_levels(np.zeros((3, 2)), np.zeros((3, 2)), 1.0 + np.exp(log_n), rho, np.arange(2), level, rng)
         move_smoothness(0.0 * SEEN, 0.0 * SEEN, rho, 1.0, 0.8, True, np.arange(2), log_n, level, rng)
         rho = move_persistence(0.0 * SEEN, 0.0 * SEEN, 1.0 + np.exp(log_n), 0.98, True, rho, level, rng)

@@ -186,9 +186,7 @@ def log_likelihood(d, theta):
     counts = np.arange(80)
     for i in np.ndindex(mu.shape):
         if not d.mask[i]:
-            total += np.log(
-                stats.poisson.pmf(counts, mu[i]) @ noise_pmf(d.reports[i] - counts, d.alpha[i[0], 0])
-            )
+            total += np.log(stats.poisson.pmf(counts, mu[i]) @ noise_pmf(d.reports[i] - counts, d.alpha[i[0], 0]))
     return total
 
 
@@ -229,9 +227,7 @@ def multiplicative_update():
     assert first < second < third
     state = em.State((d.theta, d.phi), 0)
     same(
-        em.step(state, Plan(d.observations(), small_model((3, 4))), small_model((3, 4)), STREAMS, SERIAL)[
-            0
-        ].factors[0],
+        em.step(state, Plan(d.observations(), small_model((3, 4))), small_model((3, 4)), STREAMS, SERIAL)[0].factors[0],
         printed,
         1e-9,
     )

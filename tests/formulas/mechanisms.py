@@ -88,9 +88,7 @@ def rules_in_order():
         for report in [*y[:40].astype(float), np.nan]:
             column = -1 if np.isnan(report) else int(report)
             law = law_of(m.Composed(*steps))
-            same(
-                np.exp(law.log_kernel(np.full(40, report), y[:40])), (one @ other)[:40, column], 1e-12, 1e-12
-            )
+            same(np.exp(law.log_kernel(np.full(40, report), y[:40])), (one @ other)[:40, column], 1e-12, 1e-12)
 
 
 def chances(mechanism):

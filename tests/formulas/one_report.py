@@ -63,10 +63,7 @@ def the_promise():
     r"""\max_r \, \log \frac{P(r \mid y)}{P(r \mid z)} = \log(1/\alpha) \sum_i |y_i - z_i|"""
     shifts = np.arange(-12, 13)
     for alpha, y, z in product(ALPHAS, [(0, 0), (3, 1)], [(0, 0), (2, 5), (4, 0)]):
-        loss = [
-            np.log(noise_pmf(shifts - a, alpha) / noise_pmf(shifts - b, alpha))
-            for a, b in zip(y, z, strict=True)
-        ]
+        loss = [np.log(noise_pmf(shifts - a, alpha) / noise_pmf(shifts - b, alpha)) for a, b in zip(y, z, strict=True)]
         largest = np.add.outer(*loss).max()
         same(log(1 / alpha) * sum(abs(a - b) for a, b in zip(y, z, strict=True)), largest, atol=1e-12)
 
@@ -77,9 +74,7 @@ def the_level():
     for epsilon, precision in product((0.5, 1.0, 4.0), (1, 2, 7)):
         alpha = exp(-epsilon / precision)
         y, shifts = np.arange(precision + 1), np.arange(-30, 31)
-        losses = [
-            np.abs(np.log(noise_pmf(shifts, alpha) / noise_pmf(shifts - far, alpha))).max() for far in y
-        ]
+        losses = [np.abs(np.log(noise_pmf(shifts, alpha) / noise_pmf(shifts - far, alpha))).max() for far in y]
         same(max(losses), epsilon)
         same(cv.PrivacyLevel(epsilon=epsilon, precision=precision).alpha, alpha, 1e-15)
 

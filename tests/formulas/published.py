@@ -48,9 +48,7 @@ def noise_of_random_rates():
         b, counts = (1 - alpha) / alpha, np.arange(120)
 
         def chance(g, b=b):
-            return integrate.quad(lambda t: b * exp(-b * t) * stats.poisson.pmf(g, t), 0, np.inf, limit=200)[
-                0
-            ]
+            return integrate.quad(lambda t: b * exp(-b * t) * stats.poisson.pmf(g, t), 0, np.inf, limit=200)[0]
 
         each = np.array([chance(g) for g in range(12)])
         same(each, (1 - alpha) * alpha ** np.arange(12.0), 1e-6, 1e-12)  # geometric; then to its difference
@@ -150,12 +148,7 @@ def published_split():
         printed = total * g_mu / (g_mu + g_1)
         # the best Q of counts with this total is Poisson in exp E log of each rate, so Binomial given the total
         y = np.arange(total + 1)
-        log_w = (
-            y * log(g_mu)
-            + (total - y) * log(g_1)
-            - special.gammaln(y + 1.0)
-            - special.gammaln(total - y + 1.0)
-        )
+        log_w = y * log(g_mu) + (total - y) * log(g_1) - special.gammaln(y + 1.0) - special.gammaln(total - y + 1.0)
         same(printed, np.exp(log_w - special.logsumexp(log_w)) @ y, 1e-9)
         found = expected_split(r, g_mu, mean, variance, shape_1, shape_2, alpha, False)
         same(found, (printed, total - printed, total - r), 1e-9)

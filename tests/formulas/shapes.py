@@ -9,10 +9,7 @@ from countveil.models.priors import LearnedShapePrior, SeededPrior
 from tests.formulas.brute import formula, gamma_logpdf, same
 from tests.joint import small_model
 
-S, X = (
-    0.8,
-    np.array([[0.2, 1.9], [0.6, 3.1], [0.05, 0.4], [1e-6, 0.02]]),
-)  # the usual size; a factor's entries
+S, X = (0.8, np.array([[0.2, 1.9], [0.6, 3.1], [0.05, 0.4], [1e-6, 0.02]]))  # the usual size; a factor's entries
 A = np.array([0.05, 0.3, 1.7])
 FACTOR = small_model((4, 3)).factors[0]
 PRIOR = stats.norm.logpdf(np.log(A), np.log(0.1), 1.0)

@@ -19,15 +19,10 @@ def main() -> int:
     """The command."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__.partition("\n\n")[2])
     parser.add_argument("kinds", nargs="*", help=f"kinds of files: {', '.join(KINDS)} [default: all]")
-    parser.add_argument(
-        "--mutations", type=int, default=10_000, help="in all, over the kinds [default: 10000]"
-    )
+    parser.add_argument("--mutations", type=int, default=10_000, help="in all, over the kinds [default: 10000]")
     parser.add_argument("--seed", type=int, default=1, help="of the first mutation [default: 1]")
     parser.add_argument(
-        "--first",
-        type=int,
-        default=0,
-        help="of each kind, the number to go on from after a run that was stopped",
+        "--first", type=int, default=0, help="of each kind, the number to go on from after a run that was stopped"
     )
     parser.add_argument("--replay", nargs="+", metavar="KIND:SEED:NUMBER", help="try these alone")
     options = parser.parse_args()

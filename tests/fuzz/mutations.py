@@ -66,9 +66,7 @@ def flipped(content: bytes, rng: random.Random) -> bytes:
 def cut(content: bytes, rng: random.Random) -> bytes:
     """A part of it, or more than it."""
     start, end = sorted((rng.randrange(len(content) + 1), rng.randrange(len(content) + 1)))
-    return rng.choice(
-        (content[:start], content[start:], content[:start] + content[end:], content + content[:start])
-    )
+    return rng.choice((content[:start], content[start:], content[:start] + content[end:], content + content[:start]))
 
 
 def mutated_value(value: Any, rng: random.Random) -> Any:
@@ -98,9 +96,7 @@ def mutated_json(content: bytes, rng: random.Random) -> bytes:
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         value = mutated_value(value, rng)
     if rng.random() < 0.05:
-        return rng.choice(
-            (b"[" * 100_000, b'{"a":' * 50_000, b"1" * 5000, b"NaN", b"\xff\xfe{}", b'{"a":1,"a":1}')
-        )
+        return rng.choice((b"[" * 100_000, b'{"a":' * 50_000, b"1" * 5000, b"NaN", b"\xff\xfe{}", b'{"a":1,"a":1}'))
     text = json.dumps(value, indent=rng.choice((None, 1)), ensure_ascii=True)
     return text.encode("ascii") if rng.random() < 0.1 else canonical(value)
 
@@ -177,15 +173,10 @@ def _change_hdf5(file: h5py.File, rng: random.Random) -> None:
     elif kind <= 4:
         _change_fact(file, rng)
     elif kind == 5:
-        name = rng.choice(
-            ("scale_factor", "units", "_FillValue", "dtype", "coordinates", "NAME", "CLASS", "other")
-        )
+        name = rng.choice(("scale_factor", "units", "_FillValue", "dtype", "coordinates", "NAME", "CLASS", "other"))
         file[path].attrs[name] = rng.choice((1, 0.0, "x", "days since 2000-01-01", "a b c", "bool", b"\xff"))
     elif kind == 6:
-        shape, data = (
-            file[path].shape,
-            rng.choice((np.float32, np.int8, "S4", h5py.string_dtype(), np.complex64)),
-        )
+        shape, data = (file[path].shape, rng.choice((np.float32, np.int8, "S4", h5py.string_dtype(), np.complex64)))
         del file[path]
         file.create_dataset(path, rng.choice((shape, (), (1,), (0,), shape[::-1], (10**9,))), data)
     elif kind == 7:
@@ -194,9 +185,7 @@ def _change_hdf5(file: h5py.File, rng: random.Random) -> None:
     elif kind == 8:
         file.create_dataset(f"{group}/more", (4,), "S8", external=[("/etc/passwd", 0, 32)])
     else:
-        file.move(
-            path, f"{rng.choice(groups)}/{rng.choice(('more', 'theta', 'phi', 'x' * 300))}{rng.randrange(9)}"
-        )
+        file.move(path, f"{rng.choice(groups)}/{rng.choice(('more', 'theta', 'phi', 'x' * 300))}{rng.randrange(9)}")
 
 
 def _overwrite(file: h5py.File, path: str, rng: random.Random) -> None:

@@ -56,9 +56,7 @@ def releases() -> dict[str, bytes]:
         "dense.npz": Release(np.arange(12).reshape(2, 3, 2), LEVELS[0], True),
         "signed.npz": Release(np.array([[-3, 2], [0, 70000]]), LEVELS[1], False, (None, ("a", "b")), True),
         "rounded.npz": Release(np.array([[3, 0], [6, 9]]), RandomRounding(3), False),
-        "rho.npz": Release(
-            np.array([[-3, 2], [0, 7]]), [PrivacyLevel.zcdp("0.125"), PrivacyLevel.zcdp(2)], False
-        ),
+        "rho.npz": Release(np.array([[-3, 2], [0, 7]]), [PrivacyLevel.zcdp("0.125"), PrivacyLevel.zcdp(2)], False),
     }
     return {name: _saved(each.save, name) for name, each in made.items()}
 
@@ -82,10 +80,7 @@ def imported() -> dict[str, bytes]:
             False,
             source="Others",
             extras=Extras(
-                totals=[
-                    ((1,), (15, 3), RandomRounding(3)),
-                    (None, (12, None), None, [1, 0, 0, -1], ("a", "b")),
-                ]
+                totals=[((1,), (15, 3), RandomRounding(3)), (None, (12, None), None, [1, 0, 0, -1], ("a", "b"))]
             ),
         ),
         "cells.npz": Release(
@@ -110,10 +105,7 @@ def joined() -> dict[str, bytes]:
         "named.npz": [first, second],
         "unnamed.npz": [Release(np.array([[4, 1], [6, 0]]), LEVELS[0], True), rounded],
     }
-    return {
-        name: _saved(lambda path, each=each: joined_files.write(path, each), name)
-        for name, each in made.items()
-    }
+    return {name: _saved(lambda path, each=each: joined_files.write(path, each), name) for name, each in made.items()}
 
 
 def rejoined(content: bytes, rng: random.Random) -> bytes:
@@ -176,9 +168,7 @@ def studies() -> dict[str, bytes]:
         "Days", "To see.", "b@c.org", LEVELS[:1], axes,
         kind=study.CATEGORIES, truncated=False, address="https://example.org/reports",
     )  # fmt: skip
-    rho = study.new(
-        "Mail", "To see.", "b@c.org", [PrivacyLevel.zcdp("0.125")], [("word", WORDS)], truncated=False
-    )
+    rho = study.new("Mail", "To see.", "b@c.org", [PrivacyLevel.zcdp("0.125")], [("word", WORDS)], truncated=False)
     made = {"words": STUDY, "days": other, "rho": rho}
     return {f"{name}.json": each.to_json().encode() for name, each in made.items()}
 
@@ -337,9 +327,7 @@ def protected() -> dict[str, bytes]:
     return {
         "wide.csv": b'county,a,b\nx,0.5,"<10"\ny,-3,\n',
         "wide.tsv": b"\ta\tb\nx\t0.5\t<10\ny\t-3\t\n",
-        "office.csv": "Titel\n;;männlich;\n;;2021;2022\n01;Süd;1 021;<5\n02;Nord;1-9;<10\n___\n(C)\n".encode(
-            "cp1252"
-        ),
+        "office.csv": "Titel\n;;männlich;\n;;2021;2022\n01;Süd;1 021;<5\n02;Nord;1-9;<10\n___\n(C)\n".encode("cp1252"),
         "wonder.txt": b'"County"\t"n"\r\n"a"\t12\r\n"b"\t<10\r\n"---"\r\n"made up"\r\n',
         "wide.npy": _saved(lambda path: np.save(path, np.array([[np.nan, 0.5], [3, -2]])), "a.npy"),
     }
@@ -404,9 +392,7 @@ def kind_of(name: str) -> Kind:
     if name == "hdf5":
         return Kind(fits(), (m.mutated_fit_bytes,), read_broken_fit, 1)
     if name == "report":
-        return Kind(
-            reports(), (sealed_report, sealed_report, m.mutated_json, m.flipped, m.cut), read_report, 20
-        )
+        return Kind(reports(), (sealed_report, sealed_report, m.mutated_json, m.flipped, m.cut), read_report, 20)
     if name == "study":
         return Kind(studies(), (rehashed, rehashed, m.mutated_json, m.flipped, m.cut), read_study, 250)
     if name == "joined":

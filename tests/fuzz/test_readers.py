@@ -65,9 +65,7 @@ def test_a_seed_is_always_the_same_mutation(tmp_path):
 
 def faulty(read):
     """A kind of file with a reader that does something else with every file."""
-    return Kind(
-        {"a.txt": b"some text" * 20}, (lambda content, rng: content + bytes([rng.randrange(9)]),), read, 1
-    )
+    return Kind({"a.txt": b"some text" * 20}, (lambda content, rng: content + bytes([rng.randrange(9)]),), read, 1)
 
 
 def raising(error):

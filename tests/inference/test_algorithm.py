@@ -73,9 +73,7 @@ def test_functions_are_bound_to_the_options_that_they_read():
 
 
 def test_an_option_that_nothing_reads_is_refused():
-    with pytest.raises(
-        TypeError, match=r"^options of toy must be parameters of its init or step, got \['bye'\]"
-    ):
+    with pytest.raises(TypeError, match=r"^options of toy must be parameters of its init or step, got \['bye'\]"):
         bind(Toy(), bye=3, start=10)
 
 

@@ -73,12 +73,7 @@ def bound_by_adding_up(model, state, case, reports, mask):
         if factor.prior.learned:
             log_rate = np.broadcast_to(special.digamma(hyper[0]) - np.log(hyper[1]), factor.shape)
             scale = factor.prior.rate
-            each = (
-                hyper[0]
-                - np.log(hyper[1])
-                + special.gammaln(hyper[0])
-                + (1 - hyper[0]) * special.digamma(hyper[0])
-            )
+            each = hyper[0] - np.log(hyper[1]) + special.gammaln(hyper[0]) + (1 - hyper[0]) * special.digamma(hyper[0])
             total += (each - np.log(scale) - hyper[0] / hyper[1] / scale).sum()
         mean_log = special.digamma(a) - np.log(b)
         prior = shape * log_rate - special.gammaln(shape) + (shape - 1) * mean_log - rate * a / b

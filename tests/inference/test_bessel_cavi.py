@@ -75,9 +75,7 @@ def test_split_of_one_cell(r, center):
     rng = np.random.default_rng(r)
     for scale in (1e-3, 1.0, 300.0):
         shapes, (geometric, extra, variance) = 1.0 + rng.gamma(1.0, 3.0, 2), rng.gamma(1.0, scale, 3)
-        found = kernels.expected_split(
-            r, geometric, geometric + extra, variance, *shapes, 0.6, center == "mean"
-        )
+        found = kernels.expected_split(r, geometric, geometric + extra, variance, *shapes, 0.6, center == "mean")
         exact = split_in_numpy(r, geometric, geometric + extra, variance, shapes, 0.6, center)
         assert found == pytest.approx(exact, rel=1e-11, abs=1e-14)
 
@@ -128,9 +126,7 @@ def test_an_iteration_equals_its_formulas(kind, center):
 
 
 def test_without_noise_it_is_exact_coordinate_ascent():
-    observations = ExactCounts(
-        np.random.default_rng(4).poisson(2.0, (30, 12)), np.zeros((30, 12), dtype=bool)
-    )
+    observations = ExactCounts(np.random.default_rng(4).poisson(2.0, (30, 12)), np.zeros((30, 12), dtype=bool))
     model, streams = small_model((30, 12), 3, learned=True), Streams.of_chain(2, 0)
     plan = Plan(observations, model)
     one, other = (algorithm.init(plan, model, streams, SERIAL) for algorithm in (bessel_cavi, cavi))
@@ -145,10 +141,7 @@ def test_without_noise_it_is_exact_coordinate_ascent():
 @pytest.mark.parametrize("alpha", [0.13, 0.7])
 def test_it_recovers_planted_structure(alpha, center):
     mu, _, observations, _ = planted(200, 100, 4, alpha, seed=3)
-    model, streams = (
-        matrix_model(mu.shape, 4, 0.1, None, facts_of(observations).mean_count),
-        Streams.of_chain(1, 0),
-    )
+    model, streams = (matrix_model(mu.shape, 4, 0.1, None, facts_of(observations).mean_count), Streams.of_chain(1, 0))
     theta, phi = least_squares_start(observations, 4, streams.generator(0, START), SERIAL)
     plan = Plan(observations, model)
     state, scores = bessel_cavi.init(plan, model, streams, SERIAL, center=center), []

@@ -58,9 +58,7 @@ def ranks(kind, model, runs, seed, algorithm=gibbs, of=quantities):
     for run in range(runs):
         truth = gibbs.State(*draw_factors(model, rng), 0)
         reports = draw_reports(mu_of(truth.factors), ALPHA[:, None], rng)
-        observations = (
-            PrivatizedCounts(reports, ALPHA, MASK) if kind == "private" else NaiveCounts(reports, MASK)
-        )
+        observations = PrivatizedCounts(reports, ALPHA, MASK) if kind == "private" else NaiveCounts(reports, MASK)
         streams, plan, kept = Streams.of_chain(seed + run, 0), Plan(observations, model), []
         state = algorithm.init(plan, model, streams, SERIAL)
         for sweep in range(1, TUNE + DRAWS * THIN + 1):
@@ -84,9 +82,7 @@ def test_calibration_shows_that_the_naive_treatment_is_wrong():
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "model"),
-    [(gibbs, shaped_model(SIZE)), (augmented_gibbs, LEARNED)],
-    ids=["gibbs", "augmented-gibbs"],
+    ("algorithm", "model"), [(gibbs, shaped_model(SIZE)), (augmented_gibbs, LEARNED)], ids=["gibbs", "augmented-gibbs"]
 )
 def test_learned_rates_and_shapes_rank_uniformly_too(algorithm, model, monkeypatch):
     moderate_shapes(monkeypatch)

@@ -6,16 +6,7 @@ from countveil.data.observations import ExactCounts, PrivatizedCounts
 from countveil.inference import cavi, run
 from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
-from tests.joint import (
-    SERIAL,
-    assert_same_bits,
-    draw_reports,
-    fit_settings,
-    matrix_model,
-    mu_of,
-    planted,
-    small_model,
-)
+from tests.joint import SERIAL, assert_same_bits, draw_reports, fit_settings, matrix_model, mu_of, planted, small_model
 
 STREAMS = Streams.of_chain(1, 0)
 
@@ -58,10 +49,7 @@ def test_a_wrong_update_makes_the_bound_fall():
         observations, model = problem(seed)
         state = climb(observations, model, 200)[0]
         wrong = state._replace(rates=(1.05 * state.rates[0], state.rates[1]))
-        bounds = [
-            cavi.step(q, Plan(observations, model), model, STREAMS, SERIAL)[1].objective
-            for q in (state, wrong)
-        ]
+        bounds = [cavi.step(q, Plan(observations, model), model, STREAMS, SERIAL)[1].objective for q in (state, wrong)]
         assert largest_fall(np.array(bounds)) > 1e-6
 
 
@@ -87,9 +75,7 @@ def test_without_noise_the_fit_is_that_of_exact_counts():
     one = climb(ExactCounts(counts), model, 10)
     other = climb(PrivatizedCounts(counts, 0.0), model, 10)
     np.testing.assert_array_equal(one[1], other[1])
-    np.testing.assert_allclose(
-        (one[0].shapes[0] - model.factors[0].prior.shape).sum(), counts.sum(), rtol=1e-12
-    )
+    np.testing.assert_allclose((one[0].shapes[0] - model.factors[0].prior.shape).sum(), counts.sum(), rtol=1e-12)
 
 
 def test_threads_do_not_change_the_answer():

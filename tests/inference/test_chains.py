@@ -40,9 +40,7 @@ def test_a_fit_is_a_run_of_its_algorithm(algorithm, start):
     assert (found.objective, found.converged, found.means, found.state) == (None, None, None, None)
 
 
-@pytest.mark.parametrize(
-    ("tune", "asked", "made"), [(19, 5, 0), (20, 5, 1), (70, 5, 3), (70, 2, 2), (70, 0, 0)]
-)
+@pytest.mark.parametrize(("tune", "asked", "made"), [(19, 5, 0), (20, 5, 1), (70, 5, 3), (70, 2, 2), (70, 0, 0)])
 def test_moves_take_at_most_half_of_the_tuning(tune, asked, made):
     observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
     plan = Schedule(2, tune, 1, 1)
@@ -150,9 +148,7 @@ def test_the_start_of_em_is_a_few_iterations_on_from_the_automatic_one_in_expect
 
 
 @pytest.mark.long
-def test_moves_without_a_log_likelihood_go_into_files_pages_and_resumed_chains(
-    by_tokens, very_many, tmp_path
-):
+def test_moves_without_a_log_likelihood_go_into_files_pages_and_resumed_chains(by_tokens, very_many, tmp_path):
     options = {"draws": 2, "tune": 40, "chains": 2, "seed": 4, "progress": False}
     data, saved = planted(60, 50, 6, 0.5, seed=1)[2], tmp_path / "chains.npz"
     fit = cv.TopicModel(6, threads=1, **options).fit(data, checkpoint=saved)

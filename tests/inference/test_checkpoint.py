@@ -150,9 +150,7 @@ def test_the_seed_is_read_without_the_chains(tmp_path, monkeypatch):
     observations, checkpoint = planted(30, 20, 3, 0.5, seed=1)[2], tmp_path / "run.npz"
     model(draws=3, tune=2).fit(observations, checkpoint=checkpoint)
     read, right = [], np.lib.npyio.NpzFile.__getitem__
-    monkeypatch.setattr(
-        np.lib.npyio.NpzFile, "__getitem__", lambda self, name: read.append(name) or right(self, name)
-    )
+    monkeypatch.setattr(np.lib.npyio.NpzFile, "__getitem__", lambda self, name: read.append(name) or right(self, name))
     assert checkpoints.seed_of(checkpoint) == 4
     assert set(read) == {"format", "seed", "fingerprint"}
 
@@ -182,11 +180,7 @@ class Topics(cv.TopicModel):
 @pytest.mark.parametrize(
     ("first", "same", "others"),
     [
-        (
-            Plain(2.0, 1.0, False),
-            Plain(2.0, 1.0, False),
-            [Plain(3.0, 1.0, False), GammaPrior(2.0, 1.0, False)],
-        ),
+        (Plain(2.0, 1.0, False), Plain(2.0, 1.0, False), [Plain(3.0, 1.0, False), GammaPrior(2.0, 1.0, False)]),
         (LogNormalPrior(0.0, 1.0), LogNormalPrior(0.0, 1.0), [LogNormalPrior(0.0, 2.0), Other(0.0, 1.0)]),
     ],
 )
@@ -254,9 +248,7 @@ def removed(folder):
 
 
 @pytest.mark.filterwarnings("ignore:Not safe yet:sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize(
-    ("trouble", "reason"), [("full", "File too large"), ("removed", "No such file or directory")]
-)
+@pytest.mark.parametrize(("trouble", "reason"), [("full", "File too large"), ("removed", "No such file or directory")])
 def test_a_fit_whose_checkpoint_cannot_be_written_warns_once_and_is_whole(tmp_path, trouble, reason):
     observations, folder = planted(30, 20, 3, 0.5, seed=1)[2], tmp_path / "folder"
     folder.mkdir()
@@ -363,9 +355,7 @@ def test_a_checkpoint_that_declares_more_than_it_holds_is_refused(tmp_path):
     head = b"\x93NUMPY\x01\x00\x76\x00{'descr': '<f8', 'fortran_order': False, 'shape': (20000000000,), }"
     with zipfile.ZipFile(checkpoint, "w") as archive:
         archive.writestr("format.npy", head.ljust(127) + b"\n")
-    with pytest.raises(
-        ValueError, match=r"must hold what it declares, got 128 bytes for shape \(20000000000,\)"
-    ):
+    with pytest.raises(ValueError, match=r"must hold what it declares, got 128 bytes for shape \(20000000000,\)"):
         model(draws=3, tune=2).fit(observations, checkpoint=checkpoint, resume=True)
 
 

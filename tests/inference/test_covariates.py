@@ -138,9 +138,7 @@ def joint_z(model, restarts, seed=11):
     return d.mean(axis=0) / (d.std(axis=0, ddof=1) / np.sqrt(restarts)), bound(d.shape[1], restarts)
 
 
-@pytest.mark.parametrize(
-    "model", [model_with, bursty, tensor, network], ids=["poisson", "bursts", "tensor", "network"]
-)
+@pytest.mark.parametrize("model", [model_with, bursty, tensor, network], ids=["poisson", "bursts", "tensor", "network"])
 def test_a_step_leaves_the_joint_law_as_it_is(model, monkeypatch):
     moderate_shapes(monkeypatch)
     z, most = joint_z(model(), 60)

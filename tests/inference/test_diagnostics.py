@@ -67,9 +67,7 @@ def test_a_line_begins_with_the_state():
 
 def test_a_verdict_says_once_that_a_fit_is_not_safe():
     found = Diagnostics(pd.DataFrame(), "Not safe yet: the chains differ. Run 9.", State.UNSAFE)
-    assert (
-        found.doubted(["The sum is off."]).line == "Not safe yet. The sum is off. The chains differ. Run 9."
-    )
+    assert found.doubted(["The sum is off."]).line == "Not safe yet. The sum is off. The chains differ. Run 9."
     assert found.doubted([]).line == found.verdict, "without another reason, it is the reason"
 
 
@@ -108,9 +106,7 @@ def test_averages_over_many_chains_that_differ_are_steady():
     for chains, state in ((4, State.UNSAFE), (8, State.UNSAFE), (11, State.WITH_SUPPORT)):
         values = traces(chains=chains, draws=50) + apart[:chains, None]
         found = diagnose({"apart": values, "log-likelihood": traces(chains=chains, draws=50)})
-        assert found.table.loc["apart", "r_hat_nested"] == pytest.approx(
-            np.sqrt(1.0 + 1.0 / chains), abs=0.015
-        )
+        assert found.table.loc["apart", "r_hat_nested"] == pytest.approx(np.sqrt(1.0 + 1.0 / chains), abs=0.015)
         assert found.state == state
     found = diagnose({"apart": traces(shift=30.0)})
     assert "averages over 4 chains are not steady" in found.verdict
@@ -175,9 +171,7 @@ def test_a_fit_that_is_wrong_for_another_reason_is_not_called_safe(quantities, s
     assert left.startswith(said or verdict)
 
 
-@pytest.mark.parametrize(
-    ("value", "said"), [(1.1, "1.10"), (1.1001, "1.11"), (1.0999, "1.10"), (1.0, "1.00")]
-)
+@pytest.mark.parametrize(("value", "said"), [(1.1, "1.10"), (1.1001, "1.11"), (1.0999, "1.10"), (1.0, "1.00")])
 def test_a_number_above_its_bound_is_not_written_as_the_bound(value, said):
     assert upwards(value) == said
 
@@ -217,22 +211,10 @@ def test_an_optimiser_says_after_how_many_iterations_it_ended(converged, iterati
 @pytest.mark.parametrize(
     ("reports", "total", "said"),
     [
-        (
-            Share(0.7, 0.01),
-            None,
-            "Not safe yet: the fit expects only 70% (standard error 1%) of the positive",
-        ),
+        (Share(0.7, 0.01), None, "Not safe yet: the fit expects only 70% (standard error 1%) of the positive"),
         (Share(0.7, 0.06), None, "Converged after 3 iterations; the fit explains the positive reports"),
-        (
-            Share(1.0, 0.01),
-            Share(0.61, 0.02),
-            "Not safe yet: the fit expects only 61% (standard error 2%) of the sum",
-        ),
-        (
-            Share(1.0, 0.01),
-            Share(0.79, 0.02),
-            "Converged after 3 iterations; the fit explains the positive reports",
-        ),
+        (Share(1.0, 0.01), Share(0.61, 0.02), "Not safe yet: the fit expects only 61% (standard error 2%) of the sum"),
+        (Share(1.0, 0.01), Share(0.79, 0.02), "Converged after 3 iterations; the fit explains the positive reports"),
         (Share(np.nan, np.nan), Share(0.2, 0.01), "Converged after 3 iterations; the data hold no more"),
     ],
 )
@@ -243,9 +225,7 @@ def test_an_optimiser_that_leaves_counts_out_is_not_to_be_trusted(reports, total
 
 def test_components_that_cannot_be_found_are_said_in_words():
     every = undetermined_in_words("community", "communities", 3, 3)
-    assert every.startswith(
-        "The communities cannot be found: more than half of each differs from draw to draw."
-    )
+    assert every.startswith("The communities cannot be found: more than half of each differs from draw to draw.")
     one = undetermined_in_words("topic", "topics", 1, 30)
     assert one.startswith("1 of 30 topics is largely undetermined: more than half of such a topic differs")
 

@@ -366,9 +366,7 @@ def test_what_is_maximised_has_the_gradient_of_the_log_likelihood(kind, levels):
 def test_the_likelihood_and_the_bound_never_decrease(kind, levels):
     observations, model = problem(kind, levels)
     runs = [climb(em, observations, model, 40)[1]]
-    runs += [
-        climb(cavi, observations, model, 40, expectation=expectation)[1] for expectation in cavi.EXPECTATIONS
-    ]
+    runs += [climb(cavi, observations, model, 40, expectation=expectation)[1] for expectation in cavi.EXPECTATIONS]
     for objectives in runs:
         assert largest_fall(objectives) < 1e-9
         assert objectives[-1] > objectives[0]

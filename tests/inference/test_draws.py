@@ -91,29 +91,21 @@ ADVICE = r"smaller draws= \(with method=cv\.Gibbs\(thin=\.\.\.\), to cover as ma
 
 def test_the_size_of_draws_is_that_of_their_arrays():
     plan = Schedule(S, 9, C, 1)
-    assert draws_module.bytes_of(plan, MODEL) == sum(
-        values.nbytes for values in Draws.empty(plan, MODEL).arrays
-    )
+    assert draws_module.bytes_of(plan, MODEL) == sum(values.nbytes for values in Draws.empty(plan, MODEL).arrays)
     assert draws_module.bytes_of(HUGE, MODEL) == SIZE_OF_HUGE
 
 
-@pytest.mark.parametrize(
-    ("available", "fits"), [(SIZE_OF_HUGE - 1, False), (SIZE_OF_HUGE, True), (None, True)]
-)
+@pytest.mark.parametrize(("available", "fits"), [(SIZE_OF_HUGE - 1, False), (SIZE_OF_HUGE, True), (None, True)])
 def test_draws_that_do_not_fit_in_memory_are_refused_before_they_are_made(monkeypatch, available, fits):
     monkeypatch.setattr(draws_module, "available_memory", lambda: available)
     if fits:
         draws_module.check_room(HUGE, MODEL)
         return
     sizes = "10,000,000 draws from 2 chains need 3.4 GB, 3.4 GB are available"
-    with pytest.raises(
-        MemoryError, match=f"^draws must fit in memory: {sizes}; take a {ADVICE} or fewer chains=$"
-    ):
+    with pytest.raises(MemoryError, match=f"^draws must fit in memory: {sizes}; take a {ADVICE} or fewer chains=$"):
         Draws.empty(HUGE, MODEL)
     monkeypatch.setattr(draws_module, "available_memory", lambda: 10**9)
-    with pytest.raises(
-        MemoryError, match=f"from 1 chain need 1.7 GB, 1.0 GB are available; take a {ADVICE}$"
-    ):
+    with pytest.raises(MemoryError, match=f"from 1 chain need 1.7 GB, 1.0 GB are available; take a {ADVICE}$"):
         Draws.empty(HUGE._replace(chains=1), MODEL)
 
 
@@ -139,9 +131,7 @@ def test_more_components_than_fit_in_memory_are_refused_before_anything_is_made(
     monkeypatch.setattr("countveil.inference.draws.available_memory", lambda: 10**10)
     tracemalloc.start()
     try:
-        with pytest.raises(
-            MemoryError, match=r"^factors must fit in memory: with 1,000,000.* along .* take fewer"
-        ):
+        with pytest.raises(MemoryError, match=r"^factors must fit in memory: with 1,000,000.* along .* take fewer"):
             HUGE_MODELS[name](method).fit(cv.PrivatizedCounts(np.ones((4, 4), dtype=int), 0.5))
         assert tracemalloc.get_traced_memory()[1] < 10**8
     finally:

@@ -13,15 +13,7 @@ from countveil.models.priors import DirichletPrior, GammaChainPrior, dirichlet, 
 from countveil.models.priors.gamma_chain import packed
 from countveil.models.spec import axis_sizes, parse_spec
 from tests.dynamics import draw_chain, draw_value, moderate
-from tests.joint import (
-    FALSE_ALARM,
-    SERIAL,
-    assert_same_bits,
-    draw_noise_rates,
-    draw_reports,
-    rank_p_values,
-    run_chain,
-)
+from tests.joint import FALSE_ALARM, SERIAL, assert_same_bits, draw_noise_rates, draw_reports, rank_p_values, run_chain
 
 T, K = 5, 2
 MATRIX = parse_spec("tk,vk->tv", names=("activity", "items"))

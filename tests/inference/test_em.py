@@ -133,8 +133,7 @@ def test_it_stops_before_it_overfits_strong_noise():
     model = small_model(mu.shape, 12)
     found = em.EM(max_iter=400).run(observations, model, fit_settings())
     stopped, full = (
-        np.abs(mu_of(factors) - mu).mean()
-        for factors in (found.means, climb(observations, model, 400)[0].factors)
+        np.abs(mu_of(factors) - mu).mean() for factors in (found.means, climb(observations, model, 400)[0].factors)
     )
     assert found.converged
     assert len(found.objective) < 100
@@ -162,9 +161,7 @@ def test_data_with_nothing_to_learn_from_are_fitted_all_the_same(method):
     assert np.isfinite(one.rate().to_numpy()).all()
     hidden = PrivatizedCounts([[3, 1], [2, 4]], 0.5, np.ones((2, 2), dtype=bool))
     assert np.isfinite(cv.TopicModel(2, method=method, **options).fit(hidden).rate().to_numpy()).all()
-    nothing = cv.TopicModel(2, method=method, **options).fit(
-        PrivatizedCounts(np.zeros((4, 3), dtype=int), 0.5)
-    )
+    nothing = cv.TopicModel(2, method=method, **options).fit(PrivatizedCounts(np.zeros((4, 3), dtype=int), 0.5))
     assert "nan" not in nothing.diagnostics().verdict
 
 

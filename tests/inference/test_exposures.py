@@ -21,9 +21,7 @@ from tests.laws.counts.test_negative_binomial import ROWS, SPECS, joint_scores
 
 pytestmark = pytest.mark.long
 
-EXPOSURE = {
-    kind: np.exp(np.random.default_rng(4).normal(0.0, 1.2, size)) for kind, (*_, size) in SPECS.items()
-}
+EXPOSURE = {kind: np.exp(np.random.default_rng(4).normal(0.0, 1.2, size)) for kind, (*_, size) in SPECS.items()}
 
 
 def noisy(exposure):
@@ -47,19 +45,11 @@ def hidden(exposure, totals=False):
     return read
 
 
-LIKELIHOODS = {
-    "poisson": POISSON,
-    **{name: NegativeBinomial(name) for name in ("column", "row")},
-}
+LIKELIHOODS = {"poisson": POISSON, **{name: NegativeBinomial(name) for name in ("column", "row")}}
 
 
 @pytest.mark.parametrize(
-    ("name", "kind", "read"),
-    [
-        ("poisson", "topics", noisy),
-        ("column", "topics", hidden),
-        ("row", "blocks", noisy),
-    ],
+    ("name", "kind", "read"), [("poisson", "topics", noisy), ("column", "topics", hidden), ("row", "blocks", noisy)]
 )
 def test_sweeps_leave_the_joint_law_as_it_is(name, kind, read):
     exposure = EXPOSURE[kind]
@@ -125,9 +115,7 @@ def test_sweeps_with_the_offsets_of_rows_by_cell_draw_the_same():
     one, other, u, _, (theta, phi) = offsets_as_exposures()
     one.prior_scale_v, other.exposure = np.ones(5), np.repeat(u, 5, axis=1)
     model, streams = small_model((6, 5)), Streams.of_chain(3, 0)
-    scaled, by_cell = (
-        gibbs.State(factors, model.initial_hypers(), 0) for factors in ((u * theta, phi), (theta, phi))
-    )
+    scaled, by_cell = (gibbs.State(factors, model.initial_hypers(), 0) for factors in ((u * theta, phi), (theta, phi)))
     for _ in range(10):
         (scaled, first), (by_cell, second) = (
             gibbs.step(state, Plan(data, model), model, streams, SERIAL)
@@ -151,19 +139,10 @@ def test_planted_rates_are_found_where_exposures_differ_by_orders_of_magnitude(m
     exposure = 10.0 ** rng.uniform(1.0, 5.0, (60, 20))
     rates = theta @ phi
     counts = rng.poisson(exposure * rates)
-    data = cv.Reports(
-        np.where((counts > 0) & (counts < 10), np.nan, counts), Suppression(10), exposure=exposure
-    )
+    data = cv.Reports(np.where((counts > 0) & (counts < 10), np.nan, counts), Suppression(10), exposure=exposure)
     options = {"draws": 60, "tune": 60, "chains": 2} if method == "gibbs" else {}
     model = cv.PoissonFactorization(
-        "dk,vk->dv",
-        {"k": 3},
-        method=method,
-        seed=1,
-        threads=1,
-        progress=False,
-        likelihood="poisson",
-        **options,
+        "dk,vk->dv", {"k": 3}, method=method, seed=1, threads=1, progress=False, likelihood="poisson", **options
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -192,15 +171,7 @@ def test_hidden_deaths_are_found_better_with_the_people_of_each_cell():
     hidden = (counts > 0) & (counts < 10)
     values, error = np.where(hidden, np.nan, counts), {}
     model = cv.PoissonFactorization(
-        "dk,vk->dv",
-        {"k": 2},
-        draws=50,
-        tune=60,
-        chains=2,
-        seed=1,
-        threads=1,
-        progress=False,
-        likelihood="poisson",
+        "dk,vk->dv", {"k": 2}, draws=50, tune=60, chains=2, seed=1, threads=1, progress=False, likelihood="poisson"
     )
     given = {
         "exposure": {"exposure": people},
@@ -222,9 +193,7 @@ def test_other_methods_refuse_them(method):
     data = cv.ExactCounts(np.arange(6).reshape(2, 3), exposure=np.arange(1.0, 7.0).reshape(2, 3))
     if METHODS[method].mechanisms is not None:
         data = cv.PrivatizedCounts(np.arange(6).reshape(2, 3), 0.5, exposure=data.exposure)
-    with pytest.raises(
-        ValueError, match=rf"exposure must be one of rows .* for method '{method}', got one by cell"
-    ):
+    with pytest.raises(ValueError, match=rf"exposure must be one of rows .* for method '{method}', got one by cell"):
         cv.TopicModel(1, method=method, progress=False).fit(data)
 
 

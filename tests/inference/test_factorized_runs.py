@@ -15,12 +15,7 @@ from tests.joint import assert_same_bits, draw_factors, draw_reports, fit_settin
 pytestmark = pytest.mark.long
 
 LONG = {"topics": (50, 9), "CP 3": (40, 5, 6), "CP 4": (36, 3, 2, 2), "Tucker": (40, 6, 2, 3)}
-NETWORKS = {
-    "directed": (40, 40),
-    "directed, loops": (36, 36),
-    "undirected": (40, 40),
-    "dynamic network": (36, 36, 2),
-}
+NETWORKS = {"directed": (40, 40), "directed, loops": (36, 36), "undirected": (40, 40), "dynamic network": (36, 36, 2)}
 
 
 def scene(name, shape=None):
@@ -47,14 +42,7 @@ def test_threads_do_not_change_a_bit(name, monkeypatch):
         assert_same_bits(*found)
     if not model.self_loops or model.shared is None:
         one, other = (
-            run.ascend(
-                observations,
-                model,
-                cavi,
-                fit_settings()._replace(seed=3, threads=threads),
-                lambda *_: False,
-                2,
-            )
+            run.ascend(observations, model, cavi, fit_settings()._replace(seed=3, threads=threads), lambda *_: False, 2)
             for threads in (1, 3)
         )
         assert_same_bits(one.state, other.state)

@@ -10,24 +10,8 @@ from countveil.inference.factors import sampled_counts
 from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.kernels.random import SMALLEST
-from tests.factorizations import (
-    CASES,
-    alpha_of,
-    as_matrix,
-    mask_of,
-    model_of,
-    observe,
-    rates_of,
-)
-from tests.joint import (
-    FALSE_ALARM,
-    LAW,
-    SERIAL,
-    count_moments,
-    dense_exposures,
-    draw_factors,
-    draw_reports,
-)
+from tests.factorizations import CASES, alpha_of, as_matrix, mask_of, model_of, observe, rates_of
+from tests.joint import FALSE_ALARM, LAW, SERIAL, count_moments, dense_exposures, draw_factors, draw_reports
 
 
 class Recorder:
@@ -59,14 +43,7 @@ def scene(case, seed=6):
     size = (rates_of(model, found).mean() / 3.0) ** (1.0 / len(model.spec.terms))
     found = tuple(factor / size for factor in found)
     reports = draw_reports(rates_of(model, found), alpha, rng)
-    return (
-        model,
-        found,
-        observe(model, case, reports, mask),
-        dense_exposures(reports, alpha, mask),
-        reports,
-        mask,
-    )
+    return (model, found, observe(model, case, reports, mask), dense_exposures(reports, alpha, mask), reports, mask)
 
 
 def slope(model, found, exposures, f, entry):
@@ -85,8 +62,7 @@ def test_exposures_are_derivatives_at_the_newest_values(case):
     model, found, observations, exposures, _, _ = scene(case)
     rule, now = Recorder(model, found, np.random.default_rng(7)), list(found)
     nothing = [
-        [np.zeros([side.sizes[a] for a in use.axes]) for use in side.uses]
-        for side in (model.rows, model.columns)
+        [np.zeros([side.sizes[a] for a in use.axes]) for use in side.uses] for side in (model.rows, model.columns)
     ]
     links = Plan(observations, model).links(LAW)
     factors.update_after_allocation(model, LAW, now, *nothing, observations, links, rule, SERIAL)
@@ -250,9 +226,7 @@ def test_a_token_goes_to_one_term_with_its_chance(name):
     common = expected >= 5.0
     pairs = [(tally[common], expected[common])]
     if not common.all():
-        pairs.append(
-            (tally[~common].sum(keepdims=True).ravel()[:1], expected[~common].sum(keepdims=True).ravel()[:1])
-        )
+        pairs.append((tally[~common].sum(keepdims=True).ravel()[:1], expected[~common].sum(keepdims=True).ravel()[:1]))
     got, wanted = (np.concatenate(part) for part in zip(*pairs, strict=True))
     assert special.chdtrc(got.size - 1, ((got - wanted) ** 2 / wanted).sum()) > FALSE_ALARM
     moved = np.roll(expected.ravel(), 1).reshape(expected.shape)[common]
@@ -270,10 +244,7 @@ def test_many_tokens_spread_as_a_multinomial(name):
             assert each.sum() == count
             kept.append(
                 each[
-                    tuple(
-                        cell[model.spec.output.index(a)] if a in model.spec.output else slice(None)
-                        for a in use.axes
-                    )
+                    tuple(cell[model.spec.output.index(a)] if a in model.spec.output else slice(None) for a in use.axes)
                 ].ravel()
             )
     for use, kept in zip(uses, drawn, strict=True):

@@ -54,9 +54,7 @@ def test_debiased_reports_of_empty_cells_have_mean_zero(kind):
     given = {"scalar": 0.6, "row": alpha[:, 0], "cell": alpha}[kind]
     reports = draw_reports(np.zeros(shape), alpha, rng)
     target = dense_target(PrivatizedCounts(reports, given))
-    np.testing.assert_allclose(
-        target, (1 + alpha) * (np.maximum(reports, 0) - alpha / (1 - alpha**2)), atol=1e-12
-    )
+    np.testing.assert_allclose(target, (1 + alpha) * (np.maximum(reports, 0) - alpha / (1 - alpha**2)), atol=1e-12)
     z = target.mean(axis=1) / (target.std(axis=1) / np.sqrt(5000))
     assert np.abs(z).max() < stats.norm.isf(FALSE_ALARM / 2 / 40)
 
@@ -110,9 +108,7 @@ def test_the_estimate_of_the_total_count_is_unbiased(kind):
     alpha = rng.choice([0.0, 0.4, 0.8], (20, 1) if kind == "row" else (20, 15))
     counts = rng.poisson(mu)
     noises = (two_sided_geometric(np.broadcast_to(alpha, mu.shape), rng) for _ in range(1000))
-    found = np.array(
-        [facts_of(PrivatizedCounts(counts + noise, alpha, mask)).total_count for noise in noises]
-    )
+    found = np.array([facts_of(PrivatizedCounts(counts + noise, alpha, mask)).total_count for noise in noises])
     z = (found.mean() - counts[~mask].sum()) / (found.std() / np.sqrt(found.size))
     assert abs(z) < stats.norm.isf(FALSE_ALARM / 2)
 
@@ -120,9 +116,7 @@ def test_the_estimate_of_the_total_count_is_unbiased(kind):
 def test_the_rate_without_offsets_times_their_means_is_the_mean_count():
     counts = np.random.default_rng(2).poisson(3.0, (6, 7))
     row_offset, column_offset = np.linspace(0.5, 4.0, 6), np.linspace(1.0, 3.0, 7)
-    found = mean_rate_without_offsets(
-        ExactCounts(counts, row_offset=row_offset, column_offset=column_offset), SERIAL
-    )
+    found = mean_rate_without_offsets(ExactCounts(counts, row_offset=row_offset, column_offset=column_offset), SERIAL)
     assert found * row_offset.mean() * column_offset.mean() == pytest.approx(counts.mean())
 
 
@@ -132,8 +126,7 @@ def test_no_bit_hangs_on_the_number_of_threads(masked, monkeypatch):
     assert len(blocks.row_blocks(300, None, 17)) > 3
     with ThreadEngine(3) as engine:
         assert_same_bits(
-            facts_of(some_observations("row", masked), SERIAL),
-            facts_of(some_observations("row", masked), engine),
+            facts_of(some_observations("row", masked), SERIAL), facts_of(some_observations("row", masked), engine)
         )
 
 

@@ -221,9 +221,7 @@ def test_numbers_that_nothing_can_count_to_are_refused(name, given, refusal):
 
 
 def test_parameters_that_make_no_sense_are_refused(refusal):
-    assert "prior_shape must be a positive number of at most 1.79" in refusal(
-        "topics", parameter(prior_shape=HUGE)
-    )
+    assert "prior_shape must be a positive number of at most 1.79" in refusal("topics", parameter(prior_shape=HUGE))
     assert "tolerance must be a positive number, got nan" in refusal(
         "topics", parameter(method={"name": "cavi", "tolerance": float("nan")})
     )

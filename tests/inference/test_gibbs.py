@@ -314,9 +314,7 @@ def test_parameters_of_the_likelihood_are_updated_by_the_tally_of_each_sweep(fus
     if not fused:
         model = with_priors(model, lambda prior: DrawsItself(**vars(prior)))
     observations, streams = ExactCounts(np.ones(SIZE, dtype=int)), Streams.of_chain(1, 0)
-    state = gibbs.State(
-        (np.ones((6, 2)), np.ones((5, 2))), model.initial_hypers(), 0, model.initial_parameters()
-    )
+    state = gibbs.State((np.ones((6, 2)), np.ones((5, 2))), model.initial_hypers(), 0, model.initial_parameters())
     expected = np.zeros(5)
     for sweep in (1, 2):
         state, _ = gibbs.step(state, Plan(observations, model), model, streams, SERIAL)

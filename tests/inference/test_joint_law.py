@@ -106,9 +106,7 @@ def test_a_step_with_noise_rates_leaves_it_too(name):
     assert_kept(*joint_z(CASES[name], augmented_gibbs, restarts=50))
 
 
-@pytest.mark.parametrize(
-    "algorithm", [gibbs, augmented_gibbs, cavi, em], ids=lambda module: module.__name__[20:]
-)
+@pytest.mark.parametrize("algorithm", [gibbs, augmented_gibbs, cavi, em], ids=lambda module: module.__name__[20:])
 def test_a_symmetric_factor_stays_so(algorithm):
     case = CASES["undirected"]
     model, streams = model_of(case), Streams.of_chain(4, 0)

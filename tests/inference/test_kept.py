@@ -19,19 +19,11 @@ FOUND = MechanismCheck(("No.",), ("Not that.",), ("Nor that.",))
 @pytest.mark.parametrize("totals", [TOTALS, WITHOUT])
 def test_what_is_kept_comes_back(totals):
     tree = xr.DataTree()
-    assert (kept.share_kept(tree), kept.totals_kept(tree), kept.mechanism_kept(tree)) == (
-        None,
-        None,
-        None,
-    )
+    assert (kept.share_kept(tree), kept.totals_kept(tree), kept.mechanism_kept(tree)) == (None, None, None)
     share = Share(0.9, 0.1)
     tree.attrs = kept.kept_share(share) | kept.kept_totals(totals) | kept.kept_mechanism(FOUND)
     kept.check_kept(tree)
-    assert (kept.share_kept(tree), kept.totals_kept(tree), kept.mechanism_kept(tree)) == (
-        share,
-        totals,
-        FOUND,
-    )
+    assert (kept.share_kept(tree), kept.totals_kept(tree), kept.mechanism_kept(tree)) == (share, totals, FOUND)
 
 
 def test_the_number_of_masked_cells_and_a_digest_of_the_reports_come_back():

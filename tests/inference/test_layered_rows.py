@@ -32,9 +32,7 @@ def moderate_priors(monkeypatch):
 def model_of(n_layers):
     """Six documents of four words."""
     prior = LayeredRowsPrior(1.0, 6.0, SIZES[n_layers])
-    return factorization(
-        SPEC, axis_sizes(SPEC, (D, V), {"k": K}), {"theta": prior, "phi": DirichletPrior(None)}
-    )
+    return factorization(SPEC, axis_sizes(SPEC, (D, V), {"k": K}), {"theta": prior, "phi": DirichletPrior(None)})
 
 
 def draw_state(model, rng):
@@ -101,9 +99,7 @@ def test_a_step_leaves_the_joint_law_as_it_is(n_layers, noise):
 @pytest.mark.parametrize("n_layers", [2, 3])
 def test_tables_of_a_row_of_others_turn_it_red(n_layers, monkeypatch):
     right = layered_rows.pass_upwards
-    monkeypatch.setattr(
-        layered_rows, "pass_upwards", lambda count, *rest: right(np.roll(count, 1, axis=0), *rest)
-    )
+    monkeypatch.setattr(layered_rows, "pass_upwards", lambda count, *rest: right(np.roll(count, 1, axis=0), *rest))
     z, most = joint_z(n_layers, True, 200)
     assert z > most
 

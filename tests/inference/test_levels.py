@@ -158,14 +158,7 @@ def test_true_values_rank_uniformly_among_posterior_draws():
 def quantities(model, state):
     """Those that do not depend on the order of components; the third step is masked."""
     rates, hypers = rates_of(model, state), state.hypers[model.level]
-    return [
-        *rates[[0, 2]].sum(axis=1),
-        rates[4, 0],
-        rates.max(),
-        hypers[0],
-        *hypers[2:4],
-        state.factors[2][4, 0],
-    ]
+    return [*rates[[0, 2]].sum(axis=1), rates[4, 0], rates.max(), hypers[0], *hypers[2:4], state.factors[2][4, 0]]
 
 
 def test_parts_are_left_for_the_levels_of_positive_reports_alone():

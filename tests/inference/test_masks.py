@@ -8,13 +8,7 @@ from tests.joint import draw_reports
 
 pytestmark = pytest.mark.long
 
-SHORT = {
-    "seed": 3,
-    "threads": 1,
-    "draws": 3,
-    "tune": 4,
-    "chains": 2,
-}
+SHORT = {"seed": 3, "threads": 1, "draws": 3, "tune": 4, "chains": 2}
 FITS = {
     "gibbs": {"method": "gibbs"},
     "augmented-gibbs": {"method": "augmented-gibbs"},

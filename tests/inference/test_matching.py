@@ -57,14 +57,7 @@ def test_support_is_the_weight_of_the_chains_that_have_it(weights):
         int(np.argmax(overlap(middle[None], topics)[0])): each.support
         for middle, each in zip(middles, found, strict=True)
     }
-    expected = {
-        0: 1.0,
-        1: 1.0,
-        2: weights[[0, 1, 3]].sum(),
-        3: weights[2],
-        4: weights[3],
-        5: weights[:3].sum(),
-    }
+    expected = {0: 1.0, 1: 1.0, 2: weights[[0, 1, 3]].sum(), 3: weights[2], 4: weights[3], 5: weights[:3].sum()}
     assert by_topic == pytest.approx(expected)
     heaviest = int(np.argmax(weights))
     for k, each in enumerate(found[:4]):
@@ -129,9 +122,7 @@ def test_chains_may_have_different_numbers_of_components():
 
 def test_components_with_numbers_of_their_own_are_matched_by_these_alone():
     topics = planted(5)
-    swapped = topics[
-        [1, 0, 4, 3, 2]
-    ]  # the first two are about each other's words, all others in another order
+    swapped = topics[[1, 0, 4, 3, 2]]  # the first two are about each other's words, all others in another order
     found = matched([[topics], [swapped], [swapped]], np.array([0.4, 0.3, 0.3]), n_anchored=2)
     assert [each.support for each in found] == pytest.approx([0.4, 0.4, 1.0, 1.0, 1.0, 0.6, 0.6])
     for number, each in enumerate(found[:2]):

@@ -14,16 +14,7 @@ from countveil.data.observations import ExactCounts, Observations
 from countveil.inference import methods
 from countveil.inference.algorithm import Method
 from countveil.inference.chains import Sampler
-from countveil.inference.methods import (
-    METHODS,
-    check_model,
-    from_file,
-    in_file,
-    made,
-    method_of,
-    options_of,
-    those,
-)
+from countveil.inference.methods import METHODS, check_model, from_file, in_file, made, method_of, options_of, those
 from countveil.laws.counts import Poisson
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC
 from countveil.models.priors import GammaPrior, RegressionPrior
@@ -78,13 +69,9 @@ def test_a_name_stands_for_the_method_with_its_defaults(method):
         assert f"\n    {option} (" in method.__doc__
 
 
-@pytest.mark.parametrize(
-    ("value", "got"), [("magic", "'magic'"), (None, "None"), (cv.SVI, "<class"), ([], r"\[\]")]
-)
+@pytest.mark.parametrize(("value", "got"), [("magic", "'magic'"), (None, "None"), (cv.SVI, "<class"), ([], r"\[\]")])
 def test_what_is_no_method_is_refused(value, got):
-    with pytest.raises(
-        ValueError, match=rf"^method must be one of .*, or a method such as cv.Gibbs.*, got {got}"
-    ):
+    with pytest.raises(ValueError, match=rf"^method must be one of .*, or a method such as cv.Gibbs.*, got {got}"):
         cv.TopicModel(2, method=value).fit(ExactCounts([[0, 1], [2, 0]]))
 
 
@@ -106,10 +93,7 @@ def test_options_of_a_method_are_checked_by_fit():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (
-            {"max_iter": 5},
-            "max_iter is now method=cv.CAVI(max_iter=...); cv.BesselCAVI and cv.EM have it too",
-        ),
+        ({"max_iter": 5}, "max_iter is now method=cv.CAVI(max_iter=...); cv.BesselCAVI and cv.EM have it too"),
         ({"max_iter": 5, "method": "em"}, "max_iter is now method=cv.EM(max_iter=...)"),
         ({"passes": 5}, "passes is now method=cv.SVI(passes=...)"),
         ({"passes": 5, "method": "gibbs"}, "passes is now method=cv.SVI(passes=...)"),
@@ -270,9 +254,7 @@ def test_a_mechanism_that_a_method_does_not_take_is_refused(name):
         methods.fit(METHODS[name](), data, model, settings)
         return
     rule = rf"mechanism must be one of \['two-sided geometric'\] for method '{name}', got 'other'"
-    with pytest.raises(
-        ValueError, match=f"{rule}: use method 'gibbs', method 'cavi', method 'svi' or method 'em'"
-    ):
+    with pytest.raises(ValueError, match=f"{rule}: use method 'gibbs', method 'cavi', method 'svi' or method 'em'"):
         methods.fit(METHODS[name](), data, model, settings)
 
 
@@ -302,12 +284,7 @@ def test_rows_that_come_later_are_checked_as_a_fit_is(monkeypatch):
     data = ExactCounts(np.ones((4, 3), dtype=int))
     with pytest.raises(ValueError, match="variational for method 'svi', got one of kind 'plain'"):
         methods.go_on(
-            cv.SVI(),
-            data,
-            with_prior(small_model((4, 3)), "theta", Plain(0.5, 1.0, False)),
-            fit_settings(),
-            None,
-            4,
+            cv.SVI(), data, with_prior(small_model((4, 3)), "theta", Plain(0.5, 1.0, False)), fit_settings(), None, 4
         )
     monkeypatch.setattr(cv.SVI, "mechanisms", ())
     with pytest.raises(ValueError, match=r"mechanism must be one of \[\] for method 'svi'"):

@@ -9,16 +9,7 @@ from countveil.inference.facts import mean_rate_without_offsets
 from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from tests.inference.test_cavi import climb, largest_fall
-from tests.joint import (
-    SERIAL,
-    assert_same_bits,
-    batch_error,
-    bound,
-    draw_reports,
-    mu_of,
-    run_chain,
-    small_model,
-)
+from tests.joint import SERIAL, assert_same_bits, batch_error, bound, draw_reports, mu_of, run_chain, small_model
 
 pytestmark = pytest.mark.long
 
@@ -74,9 +65,7 @@ def test_a_large_column_offset_is_the_row_offset_of_the_transposed_data(method):
 @pytest.mark.parametrize("spec", ["ik,jk->ij", "ijk,k->ij"])
 def test_offsets_stay_with_their_axes_whatever_the_matrix_form(spec):
     nothing, options = np.zeros((6, 5), dtype=int), {"prior_shape": 400.0, "prior_rate": 20.0, "seed": 1}
-    model = cv.PoissonFactorization(
-        spec, {"k": 1}, names=("rows", "others"), draws=200, tune=1, chains=1, **options
-    )
+    model = cv.PoissonFactorization(spec, {"k": 1}, names=("rows", "others"), draws=200, tune=1, chains=1, **options)
     unseen = cv.PrivatizedCounts(nothing, 0.5, np.ones((6, 5), dtype=bool), row_offset=ROW)
     means = model.fit(unseen).rate().mean("j").to_numpy()
     error = np.sqrt(2 / 400.0 / 200)  # a rate is a product of two gammas of shape 400; of 200 draws
@@ -92,9 +81,7 @@ def test_offsets_stay_with_their_axes_whatever_the_matrix_form(spec):
     ],
 )
 def test_offsets_for_the_columns_of_a_tensor_are_refused(make):
-    with pytest.raises(
-        ValueError, match=r"column_offset must be for reports with two axes, got 3 axes: leave it out"
-    ):
+    with pytest.raises(ValueError, match=r"column_offset must be for reports with two axes, got 3 axes: leave it out"):
         make(np.full((4, 3, 2), 3), column_offset=np.arange(1.0, 7.0))
 
 
@@ -115,9 +102,7 @@ def test_an_offset_for_a_factor_that_is_fixed_is_refused(factor, name, method):
         seed=1,
         **options,
     )
-    rule = (
-        rf"{name}_offset must be for a factor that is learned, .* multiply its values by the offset instead"
-    )
+    rule = rf"{name}_offset must be for a factor that is learned, .* multiply its values by the offset instead"
     with pytest.raises(ValueError, match=rule):
         model.fit(data)
 
@@ -178,15 +163,7 @@ def test_offsets_multiply_the_bursts_of_bursty_counts(dispersion):
     rate = 2.0 * offset[:, None] * rng.dirichlet(np.full(20, 5.0))[None, :] * 20.0
     counts = rng.negative_binomial(rate / -np.log1p(-p), 1.0 - p)
     noise = rng.geometric(0.5, rate.shape) - rng.geometric(0.5, rate.shape)
-    options = {
-        "draws": 60,
-        "tune": 60,
-        "chains": 2,
-        "seed": 1,
-        "threads": 1,
-        "prior_shape": 5.0,
-        "progress": False,
-    }
+    options = {"draws": 60, "tune": 60, "chains": 2, "seed": 1, "threads": 1, "prior_shape": 5.0, "progress": False}
     model = cv.TopicModel(1, likelihood="negative-binomial", dispersion=dispersion, **options)
     spread = {}
     for name, given in (("with", {"row_offset": offset}), ("without", {})):

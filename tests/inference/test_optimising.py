@@ -10,16 +10,7 @@ from countveil.inference import bessel_cavi, cavi, optimising, run
 from countveil.inference.plan import Plan
 from tests.factorizations import CASES, alpha_of, mask_of, model_of, observe, rates_of
 from tests.inference.test_cavi import climb
-from tests.joint import (
-    SERIAL,
-    assert_same_bits,
-    draw_factors,
-    draw_reports,
-    fit_settings,
-    mu_of,
-    planted,
-    small_model,
-)
+from tests.joint import SERIAL, assert_same_bits, draw_factors, draw_reports, fit_settings, mu_of, planted, small_model
 
 
 def scene(seed=7):

@@ -53,9 +53,7 @@ def test_identified_draws_have_the_same_rates_and_one_order():
     np.testing.assert_allclose(found_phi.sum(axis=3), 1.0, rtol=1e-5)
     size = phi.sum(axis=0) * theta.sum(axis=0)
     order = np.argsort(-size)
-    np.testing.assert_allclose(
-        found_phi, np.broadcast_to((phi / phi.sum(axis=0))[:, order].T, (C, S, K, V)), rtol=0.1
-    )
+    np.testing.assert_allclose(found_phi, np.broadcast_to((phi / phi.sum(axis=0))[:, order].T, (C, S, K, V)), rtol=0.1)
     np.testing.assert_allclose(found_theta.sum(axis=2), np.broadcast_to(size[order], (C, S, K)), rtol=0.05)
 
 

@@ -5,16 +5,7 @@ import pytest
 from scipy import stats
 
 from countveil.data.observations import PrivatizedCounts
-from tests.joint import (
-    batch_error,
-    bound,
-    count_weights,
-    draw_reports,
-    mu_of,
-    run_chain,
-    small_model,
-    truncated_logpmf,
-)
+from tests.joint import batch_error, bound, count_weights, draw_reports, mu_of, run_chain, small_model, truncated_logpmf
 
 pytestmark = pytest.mark.long
 
@@ -80,9 +71,7 @@ def column_posterior(reports, alpha, mask, shape, rate, learned):
     if learned:  # a Gamma(shape, b) with b exponential of mean ``rate``, b integrated out
         rates = np.exp(np.linspace(-9, 6, 400))
         weights = stats.expon.pdf(rates, scale=rate) * rates
-        prior = (stats.gamma.pdf(grid[:, None], shape, scale=1.0 / rates) * weights).sum(
-            axis=1
-        ) / weights.sum()
+        prior = (stats.gamma.pdf(grid[:, None], shape, scale=1.0 / rates) * weights).sum(axis=1) / weights.sum()
     else:
         prior = stats.gamma.pdf(grid, shape, scale=1.0 / rate)
     prior = prior * grid * step  # of phi, and of every theta_d (with learned rates, of one row only)
@@ -90,27 +79,20 @@ def column_posterior(reports, alpha, mask, shape, rate, learned):
     moments, total = [], []
     for r, a, hidden in zip(reports, alpha, mask, strict=True):
         fine = np.exp(np.linspace(np.log(1e-10), np.log(9e6), 4000))
-        score = np.where(
-            fine < 150.0, truncated_logpmf(np.array(r), np.minimum(fine, 150.0), np.array(a)), -1e3
-        )
+        score = np.where(fine < 150.0, truncated_logpmf(np.array(r), np.minimum(fine, 150.0), np.array(a)), -1e3)
         likelihood = np.ones_like(mu) if hidden else np.exp(np.interp(np.log(mu), np.log(fine), score))
         given_phi = prior[:, None] * likelihood
         total.append(given_phi.sum(axis=0))
         moments.append([(given_phi * mu**p).sum(axis=0) for p in (1, 2)])
     everything = prior * np.prod(total, axis=0)
-    means = np.array(
-        [[(everything * m / t).sum() for m in row] for row, t in zip(moments, total, strict=True)]
-    )
+    means = np.array([[(everything * m / t).sum() for m in row] for row, t in zip(moments, total, strict=True)])
     means /= everything.sum()
     return means[:, 0], means[:, 1] - means[:, 0] ** 2
 
 
 @pytest.mark.parametrize(
     ("reports", "alpha", "hidden", "learned"),
-    [
-        ([2, -3, 5, 1], [0.0, 0.5, 0.8, 0.3], [False, False, False, True], False),
-        ([6], [0.5], [False], True),
-    ],
+    [([2, -3, 5, 1], [0.0, 0.5, 0.8, 0.3], [False, False, False, True], False), ([6], [0.5], [False], True)],
     ids=["column", "learned"],
 )
 def test_integrals_on_a_grid_agree(reports, alpha, hidden, learned):

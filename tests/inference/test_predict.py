@@ -92,9 +92,7 @@ def test_laws_of_counts_are_normalised_and_have_the_expected_count():
     assert laws[2, 2] == 1.0
     poisson = np.exp(-0.5) * 0.5**2 / 2.0, np.exp(-1.0) / 2.0
     assert laws[0, 2] == pytest.approx(np.mean(poisson), rel=1e-9)
-    for slow, fast in zip(
-        laws, laws_by_draws(reports, rates, TWO_SIDED_GEOMETRIC, alpha, POISSON), strict=True
-    ):
+    for slow, fast in zip(laws, laws_by_draws(reports, rates, TWO_SIDED_GEOMETRIC, alpha, POISSON), strict=True):
         np.testing.assert_allclose(fast.sum(), 1.0, rtol=1e-12)
         np.testing.assert_allclose(fast[: slow.size], slow[: fast.size], atol=1e-10)
 

@@ -16,13 +16,7 @@ from numba.core.event import end_event, start_event, trigger_event
 
 import countveil as cv
 from countveil.inference import gibbs, progress, svi
-from countveil.inference.progress import (
-    MESSAGE,
-    MESSAGE_EACH_TIME,
-    NotebookProgress,
-    compiling_told,
-    progress_bar,
-)
+from countveil.inference.progress import MESSAGE, MESSAGE_EACH_TIME, NotebookProgress, compiling_told, progress_bar
 from countveil.kernels import keeping
 
 
@@ -53,9 +47,7 @@ def words(page):
 def test_a_fit_in_a_notebook_shows_one_output_drawn_anew(notebook, recwarn, capsys):
     counts = np.random.default_rng(1).poisson(2.0, (6, 5))
     given = {"draws": 6, "tune": 4, "chains": 2, "seed": 1, "threads": 2}
-    cv.TopicModel(2, **given, progress=False).fit(
-        cv.PrivatizedCounts(counts, 0.4)
-    )  # is told of, where it compiles
+    cv.TopicModel(2, **given, progress=False).fit(cv.PrivatizedCounts(counts, 0.4))  # is told of, where it compiles
     capsys.readouterr()
     cv.TopicModel(2, **given).fit(cv.PrivatizedCounts(counts, 0.4))
     assert len(notebook) >= 2
@@ -237,6 +229,4 @@ def test_importing_the_library_imports_none_of_what_it_stands_on():
 
 
 def run_alone(code):
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip()

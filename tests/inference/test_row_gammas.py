@@ -10,12 +10,7 @@ from countveil.fit import documents
 from countveil.inference import draws, row_gammas, svi
 from countveil.report.page import write_report
 
-OPTIONS = {
-    "draws": 12,
-    "seed": 1,
-    "threads": 1,
-    "progress": False,
-}
+OPTIONS = {"draws": 12, "seed": 1, "threads": 1, "progress": False}
 
 
 def model(keep="summary", **changes):
@@ -129,13 +124,10 @@ def test_means_and_quantiles_of_draws_are_those_of_the_gammas(pair):
     assert (np.abs(draws.mean(axis=0) - row_gammas.mean_of(tree, "theta")[:10]) < 5.0 * error).all()
 
 
-@pytest.mark.parametrize(
-    "call", [lambda fit: fit.parts.members("doc"), lambda fit: fit._reader.member_spread("doc")]
-)
+@pytest.mark.parametrize("call", [lambda fit: fit.parts.members("doc"), lambda fit: fit._reader.member_spread("doc")])
 def test_what_needs_all_draws_at_once_says_what_to_set(pair, call):
     with pytest.raises(
-        ValueError,
-        match=r"all draws of theta must be kept for this, .* fit with method=cv\.SVI\(keep='draws'\)",
+        ValueError, match=r"all draws of theta must be kept for this, .* fit with method=cv\.SVI\(keep='draws'\)"
     ):
         call(pair[1])
 
@@ -214,13 +206,9 @@ def test_rows_are_finished_some_at_a_time(release, monkeypatch):
 
 def test_a_summary_takes_the_room_of_two_draws(release):
     few, many = (model(draws=n).fit(release).posterior for n in (2, 40))
-    per_row = [
-        tree["optimisation"][f"theta_{part}"].nbytes for tree in (few, many) for part in ("shape", "rate")
-    ]
+    per_row = [tree["optimisation"][f"theta_{part}"].nbytes for tree in (few, many) for part in ("shape", "rate")]
     assert per_row == [60 * 3 * 4] * 4
-    assert (
-        many["posterior"].nbytes - few["posterior"].nbytes < 38 * 60 * 3 * 4
-    )  # phi's draws, without theta's
+    assert many["posterior"].nbytes - few["posterior"].nbytes < 38 * 60 * 3 * 4  # phi's draws, without theta's
 
 
 def test_draws_that_do_not_fit_point_to_a_summary(release, monkeypatch):

@@ -38,9 +38,7 @@ def test_blocks_and_threads_add_up_to_the_same(monkeypatch):
     found = draw_factors(model, np.random.default_rng(1))[0]
     one = scoring.log_likelihood(found, observations, model, SERIAL)
     monkeypatch.setattr(blocks, "MIN_CELLS_PER_BLOCK", 1)
-    many = [
-        scoring.log_likelihood(found, observations, model, engine) for engine in (SERIAL, ThreadEngine(3))
-    ]
+    many = [scoring.log_likelihood(found, observations, model, engine) for engine in (SERIAL, ThreadEngine(3))]
     assert many[0] == many[1] == pytest.approx(one, rel=1e-12)
 
 

@@ -137,16 +137,12 @@ def test_topics_with_seeds_keep_their_numbers_and_all_others_are_matched():
     priors = {"theta": LEARNED, "phi": SeededPrior(LEARNED, added)}
     model = factorization(SPEC, sizes, priors)
     topics = rng.dirichlet(np.full(20, 0.1), 5)
-    topics[1] = (
-        0.9 * topics[0] + 0.1 * topics[1]
-    )  # two that could be taken for each other, and the last is largest
+    topics[1] = 0.9 * topics[0] + 0.1 * topics[1]  # two that could be taken for each other, and the last is largest
     size = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
     theta, phi = np.empty((2, 6, 7, 5)), np.empty((2, 6, 20, 5))
     for at in np.ndindex(2, 6):
         order = np.concatenate([[0, 1], 2 + rng.permutation(3)])
-        words = (
-            topics[[1, 0, 2, 3, 4]] if at == (1, 3) else topics
-        )  # one draw has the first two the other way round
+        words = topics[[1, 0, 2, 3, 4]] if at == (1, 3) else topics  # one draw has the first two the other way round
         theta[at], phi[at] = size[order] * np.ones((7, 1)), words[order].T
     factors, _, _ = identify(draws_of(theta, phi, model), model)
     np.testing.assert_allclose(

@@ -27,11 +27,7 @@ def scene(updates, learned=False):
 def counts_of(state, found, expectation="trimmed"):
     """Expected counts of phi's entries in a batch, as a pass over it left them."""
     shape, rate = state.shapes[1], state.rates[1]
-    of = {
-        "geometric": np.exp(special.digamma(shape)),
-        "arithmetic": shape,
-        "trimmed": shape - 0.5 * PRIOR_SHAPE,
-    }
+    of = {"geometric": np.exp(special.digamma(shape)), "arithmetic": shape, "trimmed": shape - 0.5 * PRIOR_SHAPE}
     return of[expectation] / rate * found.ratio
 
 

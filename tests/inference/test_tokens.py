@@ -77,9 +77,7 @@ def test_the_joint_law_shows_cells_that_always_keep_their_tokens_or_never_have_a
     units, others = tokens.beside_reports, tokens.beside_others
     monkeypatch.setattr(tokens, "FEW_TOKENS", 4.0)  # or their numbers grow without end
     monkeypatch.setattr(tokens, "beside_reports", lambda levels: (*units(levels)[:-1], 0.0 * levels))
-    monkeypatch.setattr(
-        tokens, "beside_others", lambda given: others(given)._replace(scale_g=0.0 * given.scale_g)
-    )
+    monkeypatch.setattr(tokens, "beside_others", lambda given: others(given)._replace(scale_g=0.0 * given.scale_g))
     z, most = joint.joint_z(small_model(joint.SIZE), NOTHING, restarts=40)
     assert np.abs(z).max() > most
 
@@ -309,13 +307,7 @@ def test_sweeps_go_by_blocks_of_equal_work(small_too, monkeypatch):
     monkeypatch.setattr(tokens, "sweep_block", watched)
     model, streams = small_model(rate.shape, 3), Streams.of_chain(7, 0)
     plan = Plan(observations, model)
-    gibbs.step(
-        gibbs.init(plan, model, streams, ThreadEngine(1)),
-        plan,
-        model,
-        streams,
-        ThreadEngine(1),
-    )
+    gibbs.step(gibbs.init(plan, model, streams, ThreadEngine(1)), plan, model, streams, ThreadEngine(1))
     assert seen == [block.stop - block.start for block in tokens.blocks_of(observations)]
     assert len(seen) > 1
     assert max(seen) > 2 * min(seen)
@@ -515,17 +507,12 @@ def test_the_log_likelihood_is_that_of_visits(likelihood, always):
     mask[3, 4:9] = True
     data = by_column(rng.poisson(0.3, (40, 30)), mask, rng)
     theta, phi = np.exp(rng.uniform(-20, 6, (40, 1))), rng.gamma(1.0, 1.0, (30, 1))
-    parameters, model = (
-        likelihood.start(data.shape),
-        small_model(data.shape, 1)._replace(likelihood=likelihood),
-    )
+    parameters, model = (likelihood.start(data.shape), small_model(data.shape, 1)._replace(likelihood=likelihood))
     by_tables = Plan(data, model).tokens
     found = scoring.log_likelihood((theta, phi), data, model, SERIAL, parameters, by_tables)
     with ThreadEngine(3) as engine:
         assert scoring.log_likelihood((theta, phi), data, model, engine, parameters, by_tables) == found
-    assert found == pytest.approx(
-        scoring.log_likelihood((theta, phi), data, model, SERIAL, parameters), rel=1e-9
-    )
+    assert found == pytest.approx(scoring.log_likelihood((theta, phi), data, model, SERIAL, parameters), rel=1e-9)
 
 
 def test_counts_have_the_law_of_visits(always):

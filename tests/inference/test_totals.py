@@ -73,20 +73,14 @@ def test_sweeps_with_noisy_totals_leave_the_joint_law_as_it_is(likelihood, read)
 
 
 def test_the_joint_law_shows_a_wrong_kernel_at_the_sum():
-    z = joint_scores(
-        POISSON, "topics", with_noisy((1, m.DiscreteGaussian(1)), off=2.0), sweeps=SWEEPS, batches=BATCHES
-    )
+    z = joint_scores(POISSON, "topics", with_noisy((1, m.DiscreteGaussian(1)), off=2.0), sweeps=SWEEPS, batches=BATCHES)
     assert z.max() > bound(len(z), BATCHES)
 
 
 def test_the_joint_law_shows_sums_without_the_counts_that_are_shown(monkeypatch):
     right = totals.sums_of
-    monkeypatch.setattr(
-        totals, "sums_of", lambda cells, y: right(cells._replace(fixed_t=0 * cells.fixed_t), y)
-    )
-    z = joint_scores(
-        POISSON, "topics", with_noisy((0, m.DiscreteGaussian(1))), sweeps=SWEEPS, batches=BATCHES
-    )
+    monkeypatch.setattr(totals, "sums_of", lambda cells, y: right(cells._replace(fixed_t=0 * cells.fixed_t), y))
+    z = joint_scores(POISSON, "topics", with_noisy((0, m.DiscreteGaussian(1))), sweeps=SWEEPS, batches=BATCHES)
     assert z.max() > bound(len(z), BATCHES)
 
 
@@ -127,9 +121,7 @@ def test_moves_reach_the_law_of_all_tables_with_the_total(name):
     tables, law = all_tables(reports, kernel, total, p)
     place, copies = {table: i for i, table in enumerate(tables)}, 4_000
     values = np.tile(reports, (copies, 1))
-    data = cv.Reports(
-        values.T if turned else values, mechanism, totals=[(0 if turned else 1, np.full(copies, total))]
-    )
+    data = cv.Reports(values.T if turned else values, mechanism, totals=[(0 if turned else 1, np.full(copies, total))])
     own = (p, np.array([0.5]), np.array([2.0])) if isinstance(p, np.ndarray) else ()
 
     def p_value(rates):
@@ -201,9 +193,7 @@ def test_every_state_meets_all_totals_and_comes_back_from_a_checkpoint(tmp_path)
     (snapshot,), _ = checkpoint.read(path, "mark", 1, draws)
     again = gibbs.State(*snapshot.state)
     np.testing.assert_array_equal(again.counts, state.counts)
-    first, second = (
-        gibbs.step(each, Plan(data, model), model, streams, SERIAL)[0] for each in (state, again)
-    )
+    first, second = (gibbs.step(each, Plan(data, model), model, streams, SERIAL)[0] for each in (state, again))
     np.testing.assert_array_equal(first.factors[0], second.factors[0])
     np.testing.assert_array_equal(first.counts, second.counts)
 
@@ -254,9 +244,7 @@ def test_fits_and_predicted_tables_meet_totals_that_cross_and_are_the_same_for_a
     families = [(0, counts.sum(axis=0)), (1, rows, base), ((0, 1), all_of_it, base)]
     data = cv.Reports(reports, m.Suppression(10), mask, totals=families)
     fit = fitted(data, draws=4, tune=4, threads=1)
-    np.testing.assert_array_equal(
-        fit.rate().to_numpy(), fitted(data, draws=4, tune=4, threads=4).rate().to_numpy()
-    )
+    np.testing.assert_array_equal(fit.rate().to_numpy(), fitted(data, draws=4, tune=4, threads=4).rate().to_numpy())
     fit.save(tmp_path / "fit.nc")
     again = cv.TopicModel.load(tmp_path / "fit.nc")
     assert again.posterior.attrs["exact_totals"] == 12

@@ -25,9 +25,7 @@ def test_a_chain_s_log_likelihoods_and_moves_are_those_of_its_states():
     """Three moves, each scored where it ended, of a chain swept by hand."""
     observations, model = planted(40, 30, 12, 0.5, seed=1)[2], small_model((40, 30), 12, learned=True)
     plan, moving, streams = Schedule(1, 3 * SWEEPS + 2, 1, 1), Moving(gibbs, 3), Streams.of_chain(4, 0)
-    (told,) = run.sample(
-        observations, model, plan, seed=4, threads=1, progress=False, algorithm=moving
-    ).tuning
+    (told,) = run.sample(observations, model, plan, seed=4, threads=1, progress=False, algorithm=moving).tuning
 
     def score(state):
         theta, phi = state.factors
@@ -190,12 +188,7 @@ def test_fits_without_a_record_open_and_tell_what_there_is(tmp_path):
     fit.save(tmp_path / "older.nc")
     told = told_of(cv.TopicModel.load(tmp_path / "older.nc"))
     assert list(told) == ["chains"]
-    assert told["chains"].columns.tolist() == [
-        "chain",
-        "log_likelihood_mean",
-        "log_likelihood_last",
-        "weight",
-    ]
+    assert told["chains"].columns.tolist() == ["chain", "log_likelihood_mean", "log_likelihood_last", "weight"]
     point = cv.TopicModel(2, method=cv.EM(max_iter=3), seed=1, threads=1, progress=False)
     point.fit(cv.PrivatizedCounts(COUNTS, 0.4))
     assert told_of(point) == {}

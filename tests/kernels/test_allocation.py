@@ -74,10 +74,7 @@ LEFT, RIGHT = 2, 3
 def scene(n_terms, batches=2, seed=1, scale=20.0):
     """(counts, left, right): cells with none, with few and with many."""
     rng = np.random.default_rng(seed)
-    left, right = (
-        rng.gamma(1.0, 1.0, (batches, LEFT, n_terms)),
-        rng.gamma(1.0, 1.0, (batches, RIGHT, n_terms)),
-    )
+    left, right = (rng.gamma(1.0, 1.0, (batches, LEFT, n_terms)), rng.gamma(1.0, 1.0, (batches, RIGHT, n_terms)))
     counts = rng.poisson(rng.gamma(0.5, scale, (batches, LEFT, RIGHT)))
     counts[0, 0, 0], counts[-1, -1, -1] = 0, 60
     return counts.astype(float), left + 0.1, right + 0.1

@@ -48,11 +48,7 @@ def enumerate_split(r, rate, rate_1, rate_2):
 def split_p_values(draws, mass):
     """Of the law of y, of g_1, and of their sum."""
     sums = np.bincount(np.add.outer(np.arange(MOST), np.arange(MOST)).ravel(), mass.ravel())
-    found = (
-        (draws[:, 0], mass.sum(axis=1)),
-        (draws[:, 1], mass.sum(axis=0)),
-        (draws[:, 0] + draws[:, 1], sums),
-    )
+    found = ((draws[:, 0], mass.sum(axis=1)), (draws[:, 1], mass.sum(axis=0)), (draws[:, 0] + draws[:, 1], sums))
     return [reference.chi_square_p_value(values, 0, law) for values, law in found]
 
 

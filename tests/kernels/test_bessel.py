@@ -21,16 +21,7 @@ P_VALUE_BOUND = 1e-3 / (len(ORDERS) * len(ARGUMENTS))
 DRAWS = repeated(400_000)
 
 # Real modes on either side of INVERT_BELOW, and beyond; as pairs of order and argument.
-MIDDLING = [
-    (0, 15.9),
-    (0, 16.1),
-    (3, 20.0),
-    (50, 45.0),
-    (50, 100.0),
-    (10**4, 570.0),
-    (10**4, 10**4),
-    (10**7, 2e4),
-]
+MIDDLING = [(0, 15.9), (0, 16.1), (3, 20.0), (50, 45.0), (50, 100.0), (10**4, 570.0), (10**4, 10**4), (10**7, 2e4)]
 LARGE = [(0, 16.1), (3, 25.0), (50, 100.0), (10**4, 10**4), (10**7, 2e4), (0, 1e7), (10**7, 1e7)]
 
 
@@ -166,11 +157,7 @@ def test_both_ways_draw_the_same_law(order, argument):
         *[(one_order_off, order, argument) for order in (0, 1, 5) for argument in (1.0, 10.0, 100.0)],
         (one_order_off, 50, 30.0),
         (one_order_off, 50, 100.0),
-        *[
-            (argument_off, order, argument)
-            for order in (0, 1, 5)
-            for argument in (1.0, 10.0, 100.0, 1e4, 1e7)
-        ],
+        *[(argument_off, order, argument) for order in (0, 1, 5) for argument in (1.0, 10.0, 100.0, 1e4, 1e7)],
         *[(argument_off, order, 1e4) for order in (50, 10**4, 10**7)],
         (rounded_normal, 0, 100.0),
         (rounded_normal, 50, 100.0),
@@ -180,9 +167,7 @@ def test_a_slightly_wrong_sampler_is_caught(wrong, order, argument):
     assert p_value(wrong, order, argument) < P_VALUE_BOUND
 
 
-@pytest.mark.parametrize(
-    ("order", "argument"), [(0, 0.3), (0, 3.0), (2, 9.0), (0, 15.9), (60, 30.0), (10**7, 5e3)]
-)
+@pytest.mark.parametrize(("order", "argument"), [(0, 0.3), (0, 3.0), (2, 9.0), (0, 15.9), (60, 30.0), (10**7, 5e3)])
 def test_inversion_returns_the_count_whose_step_holds_the_uniform(order, argument):
     law = reference.bessel_law(order, argument)
     assert law.first == 0

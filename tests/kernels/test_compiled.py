@@ -126,9 +126,7 @@ def test_types_that_do_not_fit_are_refused():
 
 @about_compiling
 def test_only_kernels_are_compiled_for_python_and_nothing_is_for_c(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        numba.config, "CACHE_DIR", str(tmp_path)
-    )  # code from disk does not say what it defines
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))  # code from disk does not say what it defines
     again = kernel(divide_all.py_func)
     again(np.ones(2), 2.0, np.empty(2))
     assert forms_of(again) == (True, False)
@@ -189,9 +187,7 @@ np.savez(sys.argv[1], **found)
 
 def fitted(path, off):
     environment = {**os.environ, "NUMBA_DISABLE_JIT": off}
-    found = subprocess.run(
-        [sys.executable, "-c", FITS, path], env=environment, capture_output=True, text=True
-    )
+    found = subprocess.run([sys.executable, "-c", FITS, path], env=environment, capture_output=True, text=True)
     assert found.returncode == 0, found.stderr
     with np.load(path) as file:
         return dict(file)

@@ -134,11 +134,6 @@ def test_every_table_has_a_customer_and_comes_from_a_component_above():
 def test_components_next_to_zero_seat_one_table():
     table, total = np.zeros((1, 2)), np.zeros((1, 2))
     kernels.pass_upwards(
-        np.array([[5.0]]),
-        np.full((1, 2), 0.5),
-        np.full((1, 2), 1e-300),
-        np.random.default_rng(3),
-        table,
-        total,
+        np.array([[5.0]]), np.full((1, 2), 0.5), np.full((1, 2), 1e-300), np.random.default_rng(3), table, total
     )
     assert table.sum() == total.sum() == 1.0

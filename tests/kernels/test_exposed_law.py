@@ -61,10 +61,7 @@ def own_of(dispersion):
 def laws(mu, dispersion, own, kernel):
     """((D, V) P(report), E[parts | report], E[count | report]) at rates mu that have their exposures."""
     if dispersion == "poisson":
-        mass, parts = (
-            stats.poisson.pmf(Y, mu[..., None]),
-            np.broadcast_to(Y, (*mu.shape, Y.size)).astype(float),
-        )
+        mass, parts = (stats.poisson.pmf(Y, mu[..., None]), np.broadcast_to(Y, (*mu.shape, Y.size)).astype(float))
     else:
         p = p_of_cells(dispersion, own)
         s = (mu / -np.log1p(-p))[..., None]
@@ -82,9 +79,7 @@ def test_scores_expectations_and_exposures_are_those_of_each_cell(noise, dispers
     theta, phi = factors
     mu, law = theta @ phi.T, data.law(model.likelihood, own)
     chance, parts, _ = laws(exposure * mu, dispersion, own, kernel)
-    assert log_likelihood(factors, data, model, SERIAL, own) == pytest.approx(
-        np.log(chance[~mask]).sum(), abs=1e-7
-    )
+    assert log_likelihood(factors, data, model, SERIAL, own) == pytest.approx(np.log(chance[~mask]).sum(), abs=1e-7)
     # exposures are the slopes of parts less those of the score, and parts go where their rates are
     step = 1e-5
     higher, lower = (laws(exposure * mu * (1.0 + x), dispersion, own, kernel)[0] for x in (step, -step))

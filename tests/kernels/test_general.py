@@ -138,9 +138,7 @@ def test_the_check_of_expectations_sees_another_level():
 def test_counts_have_the_exact_law(case):
     found, _ = drawn(GENERAL, [case] * 20, DRAWS // 20)
     law = reference.count_law(*case)
-    assert reference.chi_square_p_value(found.ravel(), law.first, law.probabilities) > FALSE_ALARM / len(
-        DRAWN
-    )
+    assert reference.chi_square_p_value(found.ravel(), law.first, law.probabilities) > FALSE_ALARM / len(DRAWN)
     if case[1] > 0.1 and not PLAIN:
         wrong = reference.count_law(case[0], 1.2 * case[1], case[2])
         assert reference.chi_square_p_value(found.ravel(), wrong.first, wrong.probabilities) < FALSE_ALARM
@@ -158,8 +156,7 @@ def test_cells_that_are_not_stored_are_those_of_the_closed_form(level):
 
 
 @pytest.mark.parametrize(
-    ("report", "rate", "alpha"),
-    [case for case in DRAWN if case[2] > 0.0] + [(90, 1e4, 0.7), (150, 1e-3, 0.9)],
+    ("report", "rate", "alpha"), [case for case in DRAWN if case[2] > 0.0] + [(90, 1e4, 0.7), (150, 1e-3, 0.9)]
 )
 def test_all_counts_that_matter_are_summed(report, rate, alpha):
     """Below the rate and beyond it, with what is left out below the rounding of the sum."""
@@ -179,12 +176,8 @@ def test_another_noise_and_likelihood_are_summed_over_their_counts(toy):
         counts, logs = toy_law(*case)
         weights = np.exp(logs)
         mean = 2.0 * (weights @ counts) / weights.sum()
-        assert kernels.report_score_generally.py_func(toy, *case) == pytest.approx(
-            np.log(weights.sum()), rel=1e-12
-        )
-        assert kernels.expected_ratio_generally.py_func(toy, *case) * case[1] == pytest.approx(
-            mean, rel=1e-12
-        )
+        assert kernels.report_score_generally.py_func(toy, *case) == pytest.approx(np.log(weights.sum()), rel=1e-12)
+        assert kernels.expected_ratio_generally.py_func(toy, *case) * case[1] == pytest.approx(mean, rel=1e-12)
     assert kernels.unseen_exposure_generally.py_func(toy, 0.4) == pytest.approx(2.7)
     assert kernels.unseen_constant_generally.py_func(toy, 0.4) == pytest.approx(-1.2)
     assert kernels.unseen_score_generally.py_func(toy, 2.0, 0.4) == pytest.approx(-1.2 - 2.0 * 2.7)
@@ -192,9 +185,7 @@ def test_another_noise_and_likelihood_are_summed_over_their_counts(toy):
 
 def test_parts_of_another_likelihood_are_drawn_and_tallied(toy):
     repeats = repeated(3000)
-    found, tally = drawn(
-        toy, CASES, repeats, lambda law, *rest: kernels.draw_counts_generally.py_func(law, 0, *rest)
-    )
+    found, tally = drawn(toy, CASES, repeats, lambda law, *rest: kernels.draw_counts_generally.py_func(law, 0, *rest))
     for i, case in enumerate(CASES):
         counts, logs = toy_law(*case)
         law = np.exp(logs) / np.exp(logs).sum()

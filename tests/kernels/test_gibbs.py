@@ -182,9 +182,7 @@ def test_every_row_factor_has_a_prior_of_its_own():
             u.append(special.gammainc(SHAPE_DK[d] + counts.sum(axis=0), rate * new[0]))
     assert stats.kstest(np.ravel(u), "uniform").pvalue > FALSE_ALARM
     whole = sweep(observations, theta, phi, np.random.default_rng(16), SHAPE_DK, RATE_DK)[0]
-    alone = sweep(
-        observations.take(np.array([0])), theta[:1], phi, np.random.default_rng(16), SHAPE_DK[0], RATE_DK[0]
-    )
+    alone = sweep(observations.take(np.array([0])), theta[:1], phi, np.random.default_rng(16), SHAPE_DK[0], RATE_DK[0])
     np.testing.assert_array_equal(whole[0], alone[0][0])
 
 
@@ -206,9 +204,7 @@ def test_row_factors_given_their_counts_are_gamma(report):
 def test_row_factors_of_exact_counts_have_the_conjugate_posterior():
     counts = np.array([[4, 0, 30], [0, 0, 0], [1, 1, 0]])
     phi, rng = np.array([[0.5], [1.0], [2.5]]), np.random.default_rng(4)
-    draws = np.array(
-        [sweep(ExactCounts(counts), np.ones((3, 1)), phi, rng)[0][:, 0] for _ in range(repeated(3000))]
-    )
+    draws = np.array([sweep(ExactCounts(counts), np.ones((3, 1)), phi, rng)[0][:, 0] for _ in range(repeated(3000))])
     for d in range(3):
         posterior = stats.gamma(SHAPE + counts[d].sum(), scale=1.0 / (RATE[0] + phi.sum()))
         assert stats.kstest(draws[:, d], posterior.cdf).pvalue > FALSE_ALARM / 3

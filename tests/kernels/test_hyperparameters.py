@@ -56,11 +56,7 @@ def test_a_shape_given_so_many_counts_that_a_product_would_overflow():
 
 
 def test_a_dispersion_given_bursts():
-    logits, counts, bursts = (
-        np.array([-19.0, -1.0, 6.0]),
-        np.array([0.0, 7.0, 90.0]),
-        np.array([0.0, 4.0, 9.0]),
-    )
+    logits, counts, bursts = (np.array([-19.0, -1.0, 6.0]), np.array([0.0, 7.0, 90.0]), np.array([0.0, 4.0, 9.0]))
     ratio, rate = np.array([0.0, 0.6]), np.array([[0.1, 2.0, 3.0], [0.5, 0.0, 1.0]])
     found = dispersion_given_bursts(logits, counts, bursts, ratio, rate, 1.5, 0.5)
     p = expit(logits)
@@ -100,11 +96,7 @@ def test_densities_are_negative_binomial():
 def test_slopes_and_bends_are_derivatives():
     u, h = np.log(SHAPES), 1e-3
     _, slope, bend = looked_at(u)
-    far, near, size = (
-        plain(u + h) - plain(u - h),
-        plain(u + h / 2) - plain(u - h / 2),
-        np.maximum(COUNTS, 1.0),
-    )
+    far, near, size = (plain(u + h) - plain(u - h), plain(u + h / 2) - plain(u - h / 2), np.maximum(COUNTS, 1.0))
     np.testing.assert_allclose(slope, (8.0 * near - far) / (6.0 * h), rtol=1e-6, atol=1e-8 * size.max())
     (_, up, _), (_, down, _) = looked_at(u + h), looked_at(u - h)
     np.testing.assert_allclose(-bend, (up - down) / (2.0 * h), rtol=1e-4, atol=1e-6)

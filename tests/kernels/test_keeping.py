@@ -51,9 +51,7 @@ def test_without_any_place_functions_are_compiled_and_the_remedy_is_named_once(m
     assert out == WORKS.format(hits=0)
     assert errors.count("RuntimeWarning") == 1
     assert WARNING in errors
-    assert (
-        "set NUMBA_CACHE_DIR to a folder that you can write to and other users cannot, got nothing" in errors
-    )
+    assert "set NUMBA_CACHE_DIR to a folder that you can write to and other users cannot, got nothing" in errors
     assert not list(machine.rglob("*.nb?"))
     assert not (machine / "~").exists()
 

@@ -65,9 +65,7 @@ def slow_smoothness(stretched, log_n, level, rng):
         s, new_s = 1.0 + np.exp(log_n[n]), 1.0 + np.exp(new)
         own, times = level[:, [n]], np.sqrt(s / new_s) if stretched else 1.0
         moved = stretched_by(own, RHO, RHO, times) if stretched else own
-        there = (
-            log_density(moved, new_s, RHO) + (COUNT * np.log(moved[:, [0, 0]]) - EXPOSURE * moved)[:, n].sum()
-        )
+        there = log_density(moved, new_s, RHO) + (COUNT * np.log(moved[:, [0, 0]]) - EXPOSURE * moved)[:, n].sum()
         here = log_density(own, s, RHO) + (COUNT * np.log(own[:, [0, 0]]) - EXPOSURE * own)[:, n].sum()
         prior = stats.norm.logpdf(new, 1.0, 0.8) - stats.norm.logpdf(log_n[n], 1.0, 0.8)
         if there - here + prior + len(level) * np.log(times) > -rng.standard_exponential():

@@ -18,26 +18,8 @@ from tests.plain import PLAIN, repeated
 
 SHAPES = (1e-150, 1e-12, 0.01, 0.7, 1.0, 12.0, 50.0, 99.0, 101.0, 1e5, 1e12)
 COUNTS = (0, 1, 2, 15, 16, 17, 100, 5000, 10**6)
-BURSTS = [
-    (1, 0.5),
-    (3, 0.5),
-    (64, 0.1),
-    (65, 0.1),
-    (300, 0.02),
-    (5000, 0.3),
-    (5000, 4.0),
-    (100_000, 0.01),
-    (90, 1e4),
-]
-BLOCKS = [
-    (2, 0.5),
-    (3, 20.0),
-    (40, 5.0),
-    (300, 2.0),
-    (300, 60.0),
-    (2000, 1e5),
-    (kernels.MOST_VISITED + 1, 3000.0),
-]
+BURSTS = [(1, 0.5), (3, 0.5), (64, 0.1), (65, 0.1), (300, 0.02), (5000, 0.3), (5000, 4.0), (100_000, 0.01), (90, 1e4)]
+BLOCKS = [(2, 0.5), (3, 20.0), (40, 5.0), (300, 2.0), (300, 60.0), (2000, 1e5), (kernels.MOST_VISITED + 1, 3000.0)]
 DRAWS = repeated(40_000)
 
 
@@ -147,9 +129,7 @@ def test_bursts_at_the_ends(s):
 def test_where_the_next_burst_begins_is_exact():
     """The greatest j with P(none before j) > uniform, found by going through all of them."""
     k, n, s = 70, 3000, 0.6
-    chance = np.cumprod(
-        np.concatenate([[1.0], np.arange(k, n) / (s + np.arange(k, n))])
-    )  # none from k to j - 1
+    chance = np.cumprod(np.concatenate([[1.0], np.arange(k, n) / (s + np.arange(k, n))]))  # none from k to j - 1
     for uniform in np.linspace(0.003, 0.9999, 400):
         expected = n if chance[-1] > uniform else k + np.flatnonzero(chance > uniform)[-1]
         assert kernels.next_burst(k, n, s, uniform) == expected

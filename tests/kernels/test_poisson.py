@@ -29,9 +29,7 @@ def test_poisson_logpmf(n, rate):
     assert reference.relative_error(value, reference.poisson_logpmf(n, rate)) < ACCURACY
 
 
-@pytest.mark.parametrize(
-    ("n", "rate"), [(5.0, 5.0), (50.0, 49.9), (1e7, 1e7 + 1e-3), (3.0, 1e-3), (1.0, 1e7)]
-)
+@pytest.mark.parametrize(("n", "rate"), [(5.0, 5.0), (50.0, 49.9), (1e7, 1e7 + 1e-3), (3.0, 1e-3), (1.0, 1e7)])
 def test_poisson_deviance(n, rate):
     value = kernels.poisson_deviance(n, rate)
     assert reference.relative_error(value, reference.poisson_deviance(n, rate)) < 1e-14

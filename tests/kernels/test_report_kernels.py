@@ -93,9 +93,7 @@ def test_batches_are_their_entries(likelihood):
     options = {"mechanism": m.Suppression(10), "likelihood": kind}
     options |= {} if p is None else {"dispersion": p}
     values = np.array([np.nan, 14.0, np.nan])
-    np.testing.assert_allclose(
-        [both[0] for *_, both in found], cv.expected_true_counts(values, rates, **options)
-    )
+    np.testing.assert_allclose([both[0] for *_, both in found], cv.expected_true_counts(values, rates, **options))
     np.testing.assert_allclose([score for score, *_ in found], cv.log_likelihood(values, rates, **options))
 
 

@@ -33,9 +33,7 @@ def test_scores_without_noise_are_those_of_the_counts():
     _, rates, _ = scene()
     reports, scores = np.random.default_rng(2).poisson(rates), np.empty(200)
     score_cells(LAW, *PLACES, reports, rates, np.zeros(200), scores)
-    np.testing.assert_allclose(
-        scores, truncated_logpmf(reports, rates, np.zeros(200)), rtol=1e-11, atol=1e-13
-    )
+    np.testing.assert_allclose(scores, truncated_logpmf(reports, rates, np.zeros(200)), rtol=1e-11, atol=1e-13)
 
 
 def test_what_comes_in_stays():
@@ -75,9 +73,7 @@ def test_rates_of_many_rows_at_once_change_nothing_but_rounding():
     entries = observations.block(slice(0, n_rows))
     scores, slopes = [], np.full((2, entries.size), np.nan)
     for dense in (False, True):
-        scores.append(
-            log_likelihood_rows(LAW, entries, theta, phi, phi.sum(axis=0), dense, slopes[int(dense)])
-        )
+        scores.append(log_likelihood_rows(LAW, entries, theta, phi, phi.sum(axis=0), dense, slopes[int(dense)]))
         assert scores[-1] == log_likelihood_rows(LAW, entries, theta, phi, phi.sum(axis=0), dense)
     assert scores[0] == pytest.approx(scores[1], rel=1e-12)
     np.testing.assert_allclose(slopes[0], slopes[1], rtol=1e-10)

@@ -14,9 +14,7 @@ DRAWS = 5_000
 
 def tilted_cdf(shape, rate, square):
     """The distribution function of x^(shape - 1) exp(-rate x - square x^2), by adding up on a fine grid of log x."""
-    log_x = np.linspace(
-        -60.0 / min(shape, 1.0), np.log((shape + 40.0) / max(rate, np.sqrt(square))) + 2.0, 100_001
-    )
+    log_x = np.linspace(-60.0 / min(shape, 1.0), np.log((shape + 40.0) / max(rate, np.sqrt(square))) + 2.0, 100_001)
     x = np.exp(log_x)
     log_density = shape * log_x - rate * x - square * x * x
     density = np.exp(log_density - log_density.max())

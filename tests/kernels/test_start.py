@@ -106,9 +106,7 @@ def test_pulls_are_those_of_stored_cells(kind):
     observations, bias_d, _, _, mask = scene(kind)
     rng = np.random.default_rng(4)
     theta, phi = rng.random((ROWS, K)), rng.random((7, K))
-    reports, alpha = (
-        x.reshape(ROWS, 7) for x in observations.cells(*(i.ravel() for i in np.indices((ROWS, 7))))
-    )
+    reports, alpha = (x.reshape(ROWS, 7) for x in observations.cells(*(i.ravel() for i in np.indices((ROWS, 7)))))
     up = np.where(mask, 0.0, (1.0 + alpha) * reports)
     own = alpha / (1.0 - alpha) if kind == "cell" else 0.0
     down = np.where(mask, -(theta @ phi.T + bias_d[:, None]), own)

@@ -33,10 +33,7 @@ REPORTS = {
     "cut geometric": NAN,
     "Laplace": -3.5,
 }
-THETA, PHI = (
-    np.array([0.3, 1.2]),
-    np.array([1.0, 0.5]) / 0.9,
-)  # whose product is 1, a third of it the first topic's
+THETA, PHI = (np.array([0.3, 1.2]), np.array([1.0, 0.5]) / 0.9)  # whose product is 1, a third of it the first topic's
 MOST = 250  # the largest count of a law that is written out
 UNTOUCHED = np.uint64(77)
 
@@ -156,14 +153,7 @@ def geometric(report, alpha):
     return lambda y: np.abs(max(report, 0) - y) * math.log(alpha)
 
 
-SETTINGS = [
-    (0.05, 0.9, 0.37),
-    (0.7, 0.6, 0.6),
-    (4.0, 0.3, 0.3),
-    (1.5, 0.05, 0.1),
-    (0.7, None, 0.9),
-    (6.0, None, 0.4),
-]
+SETTINGS = [(0.05, 0.9, 0.37), (0.7, 0.6, 0.6), (4.0, 0.3, 0.3), (1.5, 0.05, 0.1), (0.7, None, 0.9), (6.0, None, 0.4)]
 WAYS = {
     "all": {"most": None},
     "up to 1": {"most": 1},
@@ -248,9 +238,7 @@ def test_gains_are_those_of_the_kernel():
         np.testing.assert_allclose(np.exp(gains[0]), np.exp(logs - logs[0]), rtol=1e-9, atol=1e-300)
         assert noise.real_cj[1, RATIO] == pytest.approx(np.exp(gains[0, 1]))
         codes = tokens.NO_CODES._replace(code_c=np.array([1]), gain_cy=gains)
-        assert kernels.gain_of(noise, codes, 1, 40) == pytest.approx(
-            kernel(report, np.array([40]))[0] - logs[0]
-        )
+        assert kernels.gain_of(noise, codes, 1, 40) == pytest.approx(kernel(report, np.array([40]))[0] - logs[0])
 
 
 @pytest.mark.parametrize("p", [None, 0.6])
@@ -323,9 +311,7 @@ def test_rows_and_columns_are_as_different_as_they_like(p, most):
     found = [drawn(data, theta, phi, likelihood, parameters, most=most, seed=seed) for seed in range(repeats)]
     by_row, by_column = (np.mean([x[i] for x in found], axis=0) for i in (0, 1))
     mu, own = theta @ phi.T, [None] * columns if p is None else p
-    every = [
-        [moments(reports[d, v], mu[d, v], alpha[d, 0], own[v]) for v in range(columns)] for d in range(n)
-    ]
+    every = [[moments(reports[d, v], mu[d, v], alpha[d, 0], own[v]) for v in range(columns)] for d in range(n)]
     count, parts, count_variance, parts_variance = np.moveaxis(np.array(every), -1, 0)
     share = theta[:, None] * phi / np.maximum(mu, 1e-300)[:, :, None]
     expected = parts[:, :, None] * share
@@ -347,9 +333,7 @@ def test_rows_and_columns_are_as_different_as_they_like(p, most):
 def test_whether_a_cell_keeps_its_tokens_has_nothing_to_do_with_where_others_fell():
     """The cell before the one with a report has tokens that stay by chance, too."""
     n, rate, alpha = 200_000, 1.0, 0.5
-    _, counts, _ = drawn(
-        PrivatizedCounts(np.tile([0, 1], (n, 1)), alpha), np.full((n, 1), rate), np.ones((2, 1))
-    )
+    _, counts, _ = drawn(PrivatizedCounts(np.tile([0, 1], (n, 1)), alpha), np.full((n, 1), rate), np.ones((2, 1)))
     for report in (0, 1):
         mean, _, variance, _ = moments(report, rate, alpha, None)
         assert abs(counts[report, 0] / n - mean) / math.sqrt(variance / n) < stats.norm.isf(FALSE_ALARM / 4)
@@ -397,9 +381,7 @@ def test_extremes_are_finite_and_possible(p, alpha):
 
 def test_tokens_of_a_topic_come_in_several_portions():
     phi = np.array([[1.0], [3.0]])
-    rows, counts, _ = drawn(
-        PrivatizedCounts(np.zeros((50, 2), dtype=int), 0.5), np.full((50, 1), 5000.0), phi, most=0
-    )
+    rows, counts, _ = drawn(PrivatizedCounts(np.zeros((50, 2), dtype=int), 0.5), np.full((50, 1), 5000.0), phi, most=0)
     assert rows.mean() > 5 * kernels.TOKENS_AT_ONCE
     expected = 5000.0 * 0.5 * phi[:, 0] * 50
     assert (np.abs(counts[:, 0] - expected) < 5.0 * np.sqrt(expected)).all()

@@ -50,9 +50,7 @@ def given(counts, theta, phi, repeats, seed=1, inflated=1.0):
     found = np.empty((repeats, n, theta.size))
     for got in found:
         by_topic, row = np.zeros(phi.T.shape), np.zeros(theta.size)
-        kernels.give_to_topics(
-            n, batch, tokens, order, np.ascontiguousarray(phi.T), row, by_topic, source, rng
-        )
+        kernels.give_to_topics(n, batch, tokens, order, np.ascontiguousarray(phi.T), row, by_topic, source, rng)
         np.testing.assert_array_equal(row, by_topic.sum(axis=1))
         got[:] = by_topic.T
     return phi * theta / (phi @ theta)[:, None], found

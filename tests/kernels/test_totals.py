@@ -82,9 +82,7 @@ def all_tables(reports, mechanism, rates, given, p):
         kernel = law_of_reports(mechanism).log_kernel(np.full(y.size, report), y)
         logs.append(log_mass(y, rate, p)[0] + kernel)
     few = [np.isfinite(own).sum() < 8 for own in logs]
-    allowed = [
-        y[np.isfinite(own) if short else own > own.max() - 25.0] for own, short in zip(logs, few, strict=True)
-    ]
+    allowed = [y[np.isfinite(own) if short else own > own.max() - 25.0] for own, short in zip(logs, few, strict=True)]
     tables = np.array(list(itertools.product(*allowed)))
     log = sum(own[tables[:, i]] for i, own in enumerate(logs))
     for cells, own in own_totals(rates.shape, given):
@@ -193,9 +191,7 @@ def both(truth):
 def crossing_tables(mechanism, reports, truth, p, rates, copies=250, sweeps=8):
     rng, totals = np.random.default_rng(1), both(truth)
     given = {"sweeps": sweeps, "dispersion": p}
-    return [
-        cv.sample_counts_given_totals(reports, rates, mechanism, totals, rng, **given) for _ in range(copies)
-    ]
+    return [cv.sample_counts_given_totals(reports, rates, mechanism, totals, rng, **given) for _ in range(copies)]
 
 
 @pytest.mark.long
@@ -227,8 +223,7 @@ def test_large_tables_meet_all_totals_and_keep_what_is_shown():
     counts = rng.poisson(rng.gamma(0.7, 12.0, (40, 15)))
     reports = cv.simulate_reports(counts, m.Suppression(10), rng)
     found = [
-        cv.sample_counts_given_totals(reports, 8.0, m.Suppression(10), both(counts), rng, sweeps=n)
-        for n in (2, 9)
+        cv.sample_counts_given_totals(reports, 8.0, m.Suppression(10), both(counts), rng, sweeps=n) for n in (2, 9)
     ]
     for table in found:
         np.testing.assert_array_equal(table.sum(axis=1), counts.sum(axis=1))
@@ -265,9 +260,7 @@ def test_rectangles_alone_would_not_move_a_cycle_of_six():
 )
 def test_totals_that_do_not_go_together_are_refused(reports, totals, message):
     with pytest.raises(ValueError, match=message):
-        cv.sample_counts_given_totals(
-            reports, 3.0, m.Suppression(10), totals, np.random.default_rng(1), sweeps=1
-        )
+        cv.sample_counts_given_totals(reports, 3.0, m.Suppression(10), totals, np.random.default_rng(1), sweeps=1)
 
 
 # Flows within bounds, against all tables of small counts

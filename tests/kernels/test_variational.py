@@ -6,15 +6,7 @@ from scipy import special
 
 from countveil.data.observations import PrivatizedCounts
 from countveil.kernels import variational as kernels
-from tests.joint import (
-    LAW,
-    LAWS,
-    count_moments,
-    dense_exposures,
-    draw_reports,
-    exposures_of,
-    truncated_logpmf,
-)
+from tests.joint import LAW, LAWS, count_moments, dense_exposures, draw_reports, exposures_of, truncated_logpmf
 from tests.plain import PLAIN
 
 ROWS, COLUMNS, K = 7, 6, 5
@@ -26,14 +18,9 @@ def scene(kind):
     """Factors with different geometric and arithmetic means, and reports at levels of every sort."""
     rng = np.random.default_rng(3)
     theta_m, phi_m = rng.gamma(1.0, 1.0, (ROWS, K)), rng.gamma(1.0, 1.0, (COLUMNS, K))
-    theta_g, phi_g = (
-        theta_m * rng.uniform(0.5, 1.0, theta_m.shape),
-        phi_m * rng.uniform(0.5, 1.0, phi_m.shape),
-    )
+    theta_g, phi_g = (theta_m * rng.uniform(0.5, 1.0, theta_m.shape), phi_m * rng.uniform(0.5, 1.0, phi_m.shape))
     per_row = np.array([0.5, 0.3, 0.0, 0.8, 0.5, 0.6, 0.1])
-    alpha = (
-        rng.uniform(0.0, 0.9, (ROWS, COLUMNS)) if kind == "cell" else np.repeat(per_row[:, None], COLUMNS, 1)
-    )
+    alpha = rng.uniform(0.0, 0.9, (ROWS, COLUMNS)) if kind == "cell" else np.repeat(per_row[:, None], COLUMNS, 1)
     reports = draw_reports(theta_m @ phi_m.T, alpha, rng)
     mask = rng.random((ROWS, COLUMNS)) < 0.2
     observations = PrivatizedCounts(reports, alpha if kind == "cell" else per_row, mask)

@@ -74,9 +74,7 @@ def test_proposals_have_the_ratio_of_the_first_two_counts(name):
     ratios = kernels_of_reports(mechanism, reports).real_cj[1:, RATIO]
     for r, ratio in zip(reports, ratios, strict=True):
         zero, one = kernel(r, np.arange(2))
-        assert (
-            math.isnan(ratio) if zero == -np.inf else ratio == pytest.approx(math.exp(one - zero), rel=1e-9)
-        )
+        assert math.isnan(ratio) if zero == -np.inf else ratio == pytest.approx(math.exp(one - zero), rel=1e-9)
 
 
 @pytest.mark.parametrize("p", [None, 0.6], ids=["poisson", "bursty"])

@@ -9,14 +9,7 @@ from countveil.laws.counts import POISSON, Poisson
 from countveil.models.factorization import model_facts, model_of
 from tests.factorizations import CASES
 from tests.factorizations import model_of as made_of
-from tests.joint import (
-    DrawsItself,
-    assert_same_bits,
-    draw_factors,
-    mu_of,
-    small_model,
-    with_priors,
-)
+from tests.joint import DrawsItself, assert_same_bits, draw_factors, mu_of, small_model, with_priors
 
 ROWS_OF_THEIR_OWN = ["topics", "CP 3", "CP 4", "Tucker", "shapes and known"]  # all that are no networks
 

@@ -6,14 +6,10 @@ WORDS = [f"{a}{b}{c}" for a in "bcdfg" for b in "aeiou" for c in "lmnrs"]
 OWNERS = ("ann", "bob", "cyd", "dee", "eve", "fay")
 
 
-def raw(
-    sender="ann@x.com", to="bob@x.com", text="hello there", date="Mon, 14 May 2001 16:39:00 -0700", **headers
-):
+def raw(sender="ann@x.com", to="bob@x.com", text="hello there", date="Mon, 14 May 2001 16:39:00 -0700", **headers):
     """The bytes of a mail; a header of None is left out."""
     lines = {"Message-ID": "<1@x>", "Date": date, "From": sender, "To": to, "Subject": "none", **headers}
-    head = "".join(
-        f"{name.replace('_', '-')}: {value}\n" for name, value in lines.items() if value is not None
-    )
+    head = "".join(f"{name.replace('_', '-')}: {value}\n" for name, value in lines.items() if value is not None)
     return (head + "\n" + text).encode()
 
 

@@ -24,15 +24,7 @@ from papers import (
 from papers.bench import Bench
 from papers.claims import FAILS, HOLDS, UNTESTED
 from papers.fits import Sampling
-from papers.style import (
-    BURSTY,
-    EXACT_VI,
-    LEAST_SQUARES,
-    NAIVE,
-    OURS,
-    TRUE_COUNTS,
-    ZERO,
-)
+from papers.style import BURSTY, EXACT_VI, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO
 
 pytestmark = pytest.mark.long
 
@@ -52,9 +44,7 @@ PLANS = {
     ),
     "blocks-semisynthetic": semisynthetic.Plan(2, (0.1, 0.5), 1, SHORT),
     "topics-semisynthetic": semisynthetic.Plan(2, (0.1, 0.5), 1, SHORT),
-    "sensitivity": sensitivity.Plan(
-        SHORT, SHORT, (2,), (1.0,), 2, (30, 25), variational.Extent(15, 2, 4, 4, 1)
-    ),
+    "sensitivity": sensitivity.Plan(SHORT, SHORT, (2,), (1.0,), 2, (30, 25), variational.Extent(15, 2, 4, 4, 1)),
 }
 
 
@@ -72,9 +62,7 @@ def data(tmp_path_factory):
     folder, rng = tmp_path_factory.mktemp("data"), np.random.default_rng(1)
     rate = rng.gamma(0.5, 1.0, (55, 2))
     (folder / "enron_network").mkdir()
-    np.savez(
-        folder / "enron_network" / "enron161.npz", Y=rng.poisson(rate @ rng.gamma(0.5, 4.0, (2, 2)) @ rate.T)
-    )
+    np.savez(folder / "enron_network" / "enron161.npz", Y=rng.poisson(rate @ rng.gamma(0.5, 4.0, (2, 2)) @ rate.T))
     words = rng.poisson(rng.gamma(0.5, 1.0, (40, 2)) @ rng.dirichlet(np.full(30, 0.5), 2) * 80)
     (folder / "enron_text").mkdir()
     sp.save_npz(folder / "enron_text" / "enron_ham_1000x1400.npz", sp.csr_array(words))
@@ -153,9 +141,7 @@ def test_theta_is_recovered_if_a_tenth_of_the_way_is_left(ours, outcome):
     rivals = (NAIVE, LEAST_SQUARES, EXACT_VI)
     rows += [{"p": p, "method": m, "divergence": 1.5} for p in theta_given_phi.LEVELS for m in rivals]
     rows.append({"p": np.nan, "method": TRUE_COUNTS, "divergence": 0.5})
-    table = pd.DataFrame(rows).assign(
-        draw=0, coverage=0.9 if outcome == HOLDS else 0.7, flat=10.5, n_theta=500
-    )
+    table = pd.DataFrame(rows).assign(draw=0, coverage=0.9 if outcome == HOLDS else 0.7, flat=10.5, n_theta=500)
     assert [each.outcome for each in theta_given_phi.verdicts(table)] == [outcome] * 5
 
 
@@ -225,10 +211,6 @@ def test_semisynthetic_verdicts_both_ways(worse, outcome):
     for e0, over in ((1.0, 1.5), (2.0, 1.1 if outcome == HOLDS else 2.0)):
         rows += [(e0, a, OURS, over) for a in (0.1, 0.9)]
         rows += [(e0, a, EXACT_VI, over * worse) for a in (0.1, 0.9)]
-        rows += [
-            (e0, 0.1, NAIVE, over * worse**0.5),
-            (e0, 0.9, NAIVE, over * worse),
-            (e0, np.nan, TRUE_COUNTS, 1.0),
-        ]
+        rows += [(e0, 0.1, NAIVE, over * worse**0.5), (e0, 0.9, NAIVE, over * worse), (e0, np.nan, TRUE_COUNTS, 1.0)]
     table = pd.DataFrame(rows, columns=["e0", "alpha", "method", "divergence"]).assign(draw=0)
     assert [each.outcome for each in semisynthetic.verdicts(table)] == [outcome] * 3 + [UNTESTED, outcome]

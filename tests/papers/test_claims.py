@@ -57,7 +57,5 @@ def test_a_method_without_noise_is_compared_at_every_level():
 
 
 def test_without_numbers_a_claim_is_not_tested():
-    assert (
-        compared("c", table([1], [2], (1,)).query("method == 'naive'"), ["level"], LOWER).outcome == UNTESTED
-    )
+    assert compared("c", table([1], [2], (1,)).query("method == 'naive'"), ["level"], LOWER).outcome == UNTESTED
     assert compared("c", table([1], [np.nan], (1,)), ["level"], LOWER).outcome == UNTESTED

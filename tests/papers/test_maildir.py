@@ -38,9 +38,7 @@ def test_e_mails_between_owners(folder, tmp_path):
 
 def test_actors_sent_a_mail_and_have_enough(folder, tmp_path):
     put(folder, **{"cyd-c__sent__1.": raw("cyd@x.com", "ann@x.com", "word")})
-    np.testing.assert_array_equal(
-        maildir.network(folder, Bench("case"), RULES), [[0, 3, 1], [1, 0, 0], [1, 0, 0]]
-    )
+    np.testing.assert_array_equal(maildir.network(folder, Bench("case"), RULES), [[0, 3, 1], [1, 0, 0], [1, 0, 0]])
     assert len(maildir.network(folder, Bench("case"), RULES._replace(least_mails=3))) == 3  # cyd: 1 and 2
     assert len(maildir.network(folder, Bench("case"), RULES._replace(least_mails=4))) == 2
     with pytest.raises(ValueError, match=r"two owners or more .* at least 6, got 0"):
@@ -59,9 +57,7 @@ def test_words_of_e_mails(folder, tmp_path):
 def test_words_in_too_many_documents_are_left_out(folder):
     few = maildir.texts(folder, Bench("case"), RULES._replace(document_frequency=0.4, words=9))
     assert few.shape == (5, 2)  # from and home; the others are in two of five
-    with pytest.raises(
-        ValueError, match=r"at least 2 words, and words that are in less than 1% of them, got 5 .* 0"
-    ):
+    with pytest.raises(ValueError, match=r"at least 2 words, and words that are in less than 1% of them, got 5 .* 0"):
         maildir.texts(folder, Bench("case"), RULES._replace(document_frequency=0.01))
     with pytest.raises(ValueError, match=r"at least 50 words, .* got 0 such e-mails"):
         maildir.texts(folder, Bench("case"))
@@ -119,10 +115,7 @@ def test_files_that_are_no_mails_are_told_and_left_out(folder):
 
 
 def test_the_first_copy_is_that_of_the_first_name_in_whatever_order_a_disk_lists_them(folder, monkeypatch):
-    put(
-        folder,
-        **{"ann-a__a__1.": raw(to="cyd@x.com", text="two copies"), "ann-a__b__1.": raw(text="two copies")},
-    )
+    put(folder, **{"ann-a__a__1.": raw(to="cyd@x.com", text="two copies"), "ann-a__b__1.": raw(text="two copies")})
     put(folder, **{"cyd-c__sent__1.": raw("cyd@x.com", "ann@x.com", "word")})
     scandir = os.scandir
 

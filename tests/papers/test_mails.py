@@ -15,9 +15,7 @@ def read(tmp_path, data):
 
 
 def test_a_plain_mail(tmp_path):
-    mail = read(
-        tmp_path, raw("Ann <Ann@X.com>", "bob@x.com,\n\t'cyd@x.com'", Cc="bob@x.com", Bcc="Dee <d@x.com>")
-    )
+    mail = read(tmp_path, raw("Ann <Ann@X.com>", "bob@x.com,\n\t'cyd@x.com'", Cc="bob@x.com", Bcc="Dee <d@x.com>"))
     assert mail.sender == "ann@x.com"
     assert mail.receivers == {"bob@x.com", "cyd@x.com", "d@x.com"}
     assert mail.text == "hello there"
@@ -27,9 +25,7 @@ def test_a_mail_to_nobody_is_one_all_the_same(tmp_path):
     assert read(tmp_path, raw(to=None)).receivers == frozenset()
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"\x00\xff\xfe" * 50, b"no header\nat all", raw(sender=None), raw(sender="?")]
-)
+@pytest.mark.parametrize("data", [b"", b"\x00\xff\xfe" * 50, b"no header\nat all", raw(sender=None), raw(sender="?")])
 def test_what_is_no_mail_is_none(tmp_path, data):
     assert read(tmp_path, data) is None
 

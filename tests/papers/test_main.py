@@ -47,23 +47,17 @@ def test_mistakes(here):
     (here / "file").write_text("")
     assert "name must be one of all, theorems, " in refused("nothing")
     assert refused("links-enron") == ("error: links-enron needs Enron's network: pass its folder with --data")
-    assert "--data must be a folder of counts, got file, which is no folder" in refused(
-        "skellam", "--data", "file"
-    )
+    assert "--data must be a folder of counts, got file, which is no folder" in refused("skellam", "--data", "file")
     assert "must be a directory for the files" in refused("skellam", "-o", "file")
     (here / "empty").mkdir()
-    assert "--data must be a folder with enron_network/enron161.npz" in refused(
-        "links-enron", "--data", "empty"
-    )
+    assert "--data must be a folder with enron_network/enron161.npz" in refused("links-enron", "--data", "empty")
 
 
 def test_the_same_seed_draws_the_same_files(here):
     first = {}
     for out in ("one", "two"):
         runner.present(["skellam"], here / out, None, True, 1)
-        first[out] = [
-            (here / out / name).read_bytes() for name in ("skellam.png", "skellam.svg", "skellam.csv")
-        ]
+        first[out] = [(here / out / name).read_bytes() for name in ("skellam.png", "skellam.svg", "skellam.csv")]
     assert first["one"] == first["two"]
 
 

@@ -121,9 +121,7 @@ def test_a_network_has_its_name(here, data):
         with path.open("wb") as file:
             np.save(file, NETWORK)
     else:
-        np.savez(
-            path, **{"Z" if data == "none" else "Y": NETWORK.astype(object if data == "objects" else int)}
-        )
+        np.savez(path, **{"Z" if data == "none" else "Y": NETWORK.astype(object if data == "objects" else int)})
         path.write_bytes(path.read_bytes()[: 200 if data == "cut" else None])
     said = refused("communities-enron", "--data", "data")
     assert "enron161.npz must be an .npz file with an array 'Y' of counts, got no such array" in said
@@ -149,9 +147,7 @@ def test_raw_mails_from_the_command_line(here):
     reproduce("topics-enron", "--quick", "--data", "data", "-o", "out")
     assert list((here / "out" / "fits").glob("maildir-*")) == kept
     assert len(kept) == 1
-    words = real_counts.texts(
-        Bench("case", here / "out" / "fits", here / "data"), real_counts.TEXT_LARGE, (999, 999)
-    )
+    words = real_counts.texts(Bench("case", here / "out" / "fits", here / "data"), real_counts.TEXT_LARGE, (999, 999))
     assert words.shape[0] == 360
     assert words.sum(axis=1).min() > 0
 

@@ -4,16 +4,7 @@ import pytest
 
 import countveil as cv
 from countveil.planning import FromPilot, FromPrior, Grid, Truth, simulate
-from countveil.planning.simulate import (
-    MEASURES,
-    Estimate,
-    evaluate,
-    heading,
-    numbers,
-    protected,
-    said,
-    topic_cosine,
-)
+from countveil.planning.simulate import MEASURES, Estimate, evaluate, heading, numbers, protected, said, topic_cosine
 from countveil.privacy import PrivacyLevel
 from countveil.privacy.mechanisms import Table
 from tests.silent import Silent
@@ -83,9 +74,7 @@ def test_bursty_fits_of_bursty_counts_hold_the_rates_more_often():
     for likelihood in ("poisson", "negative-binomial"):
         fits = simulate(grid, source, Silent(), tune=40, draws=20, likelihood=likelihood)
         found[likelihood] = fits.groupby("method")[["coverage", "total"]].mean()
-    assert (
-        found["negative-binomial"]["coverage"]["countveil"] > found["poisson"]["coverage"]["countveil"] + 0.1
-    )
+    assert found["negative-binomial"]["coverage"]["countveil"] > found["poisson"]["coverage"]["countveil"] + 0.1
     assert found["negative-binomial"]["total"]["countveil"] == pytest.approx(1.0, abs=0.15)
 
 
@@ -103,9 +92,7 @@ def test_measures_of_an_estimate_that_is_known():
     topics = np.array([[1.0, 0.0], [0.0, 1.0]])
     truth = Truth(np.array([[2, 0], [0, 4]]), np.array([[2.0, 0.0], [0.0, 4.0]]), topics)
     theta = np.array([[[2.0, 0.0], [0.0, 4.0]]] * 3)
-    exact = evaluate(
-        truth, Estimate(truth.rates, topics[::-1], theta, np.array([topics] * 3)), np.random.default_rng()
-    )
+    exact = evaluate(truth, Estimate(truth.rates, topics[::-1], theta, np.array([topics] * 3)), np.random.default_rng())
     assert exact["mae"] == exact["mae_of_rates"] == exact["topic_error"] == exact["interval_width"] == 0.0
     assert exact["topic_cosine"] == exact["coverage"] == exact["total"] == pytest.approx(1.0)
     assert exact["share_width"] == 0.0
@@ -216,8 +203,6 @@ def test_who_knows_the_mechanism_is_nearer_to_the_rates():
     mean = fits.groupby(["level", "method"])["mae_of_rates"].mean()
     for level in levels[:2]:
         assert mean[level.in_words, "countveil"] < 0.8 * mean[level.in_words, "naive"]
-    assert (
-        mean["no noise", "true counts"] < mean["rho:2", "countveil"] < mean[levels[1].in_words, "countveil"]
-    )
+    assert mean["no noise", "true counts"] < mean["rho:2", "countveil"] < mean[levels[1].in_words, "countveil"]
     naive = fits[(fits["level"] == levels[0].in_words) & (fits["method"] == "naive")]
     assert (naive["total"] < 0.97).all()

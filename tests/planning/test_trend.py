@@ -13,17 +13,7 @@ TREND = Trend(LEVEL, 400, 3, 2.0, 0.2)
 CASES = [
     TREND,
     TREND._replace(people=90, waves=2, change=-0.4),
-    Trend(
-        PrivacyLevel(1, 10),
-        3000,
-        6,
-        12.0,
-        0.03,
-        per_wave=True,
-        counts=5,
-        variance_over_mean=2.0,
-        spread=0.8,
-    ),
+    Trend(PrivacyLevel(1, 10), 3000, 6, 12.0, 0.03, per_wave=True, counts=5, variance_over_mean=2.0, spread=0.8),
     Trend(PrivacyLevel.zcdp("0.125"), 200, 4, 3.0, 0.4, variance_over_mean=0.7),
 ]
 
@@ -31,8 +21,7 @@ CASES = [
 def slow_probability(trend, interval):
     """By the covariances of the totals, written out, and a line fitted to each of them alone."""
     means = [
-        trend.mean * (1 + trend.change * (w if trend.per_wave else w / (trend.waves - 1)))
-        for w in range(trend.waves)
+        trend.mean * (1 + trend.change * (w if trend.per_wave else w / (trend.waves - 1))) for w in range(trend.waves)
     ]
     sigma = np.arange(-400, 401)
     if isinstance(trend.level, PrivacyLevel):
@@ -55,9 +44,7 @@ def slow_probability(trend, interval):
 @pytest.mark.parametrize("trend", CASES)
 @pytest.mark.parametrize("interval", [0.9, 0.95])
 def test_the_probability_is_that_of_a_line_through_totals(trend, interval):
-    assert plan_trend(trend, interval).probability == pytest.approx(
-        slow_probability(trend, interval), abs=1e-9
-    )
+    assert plan_trend(trend, interval).probability == pytest.approx(slow_probability(trend, interval), abs=1e-9)
 
 
 @pytest.mark.parametrize("trend", CASES)
@@ -82,19 +69,14 @@ def test_people_who_differ_in_every_wave_alike_cost_little():
     """Exactly the variance of what changes: the square of the spread, times that of the change."""
     alike, differ = (plan_trend(TREND._replace(spread=spread)).probability for spread in (0.0, 1.0))
     assert alike - 0.02 < differ < alike
-    anew = plan_trend(
-        TREND._replace(variance_over_mean=3.0)
-    ).probability  # as if they differed in each wave anew
+    anew = plan_trend(TREND._replace(variance_over_mean=3.0)).probability  # as if they differed in each wave anew
     assert anew < differ - 0.2
 
 
 def test_nothing_may_be_enough():
     plan = plan_trend(TREND._replace(change=1e-9))
     assert plan.people is plan.people_without_noise is plan.waves is plan.level is None
-    assert (
-        f"no number of people up to {MOST_PEOPLE:,}, or no number of waves up to 1,000, or no level"
-        in str(plan)
-    )
+    assert f"no number of people up to {MOST_PEOPLE:,}, or no number of waves up to 1,000, or no level" in str(plan)
     assert plan_trend(TREND._replace(change=-0.1, per_wave=True, people=2)).waves is None
 
 

@@ -61,9 +61,7 @@ def test_a_model_of_a_bursty_pilot_draws_bursty_counts(dispersion):
     rng = np.random.default_rng(3)
     rate = rng.gamma(0.5, 8.0, (30, 2)) @ rng.dirichlet(np.full(12, 0.3), 2) + 1e-6
     pilot = rng.negative_binomial(rate, 0.2)  # p is 0.8
-    source = FromModel(
-        pilot, 2, likelihood="negative-binomial", dispersion=dispersion, **FAST | {"tune": 100}
-    )
+    source = FromModel(pilot, 2, likelihood="negative-binomial", dispersion=dispersion, **FAST | {"tune": 100})
     assert source.about.endswith(f"and counts in bursts (negative-binomial, dispersion {dispersion})")
     truths = [source.draw(75, np.random.default_rng(seed)) for seed in range(30)]
     totals = [truth.rates.sum() / 75 for truth in truths]

@@ -35,9 +35,7 @@ def block_fit():
     names = [f"actor{i}" for i in range(8)]
     counts = np.random.default_rng(3).poisson(np.kron([[6.0, 0.3], [0.3, 4.0]], np.ones((4, 4))))
     table = pd.DataFrame(counts, index=names, columns=names)
-    return cv.BlockModel(2, **QUICK).fit(
-        cv.simulate_release(table, cv.PrivacyLevel(3, 1), np.random.default_rng(4))
-    )
+    return cv.BlockModel(2, **QUICK).fit(cv.simulate_release(table, cv.PrivacyLevel(3, 1), np.random.default_rng(4)))
 
 
 @pytest.fixture(scope="session")

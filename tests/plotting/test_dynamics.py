@@ -93,9 +93,7 @@ def test_chosen_topics_and_panels_that_stay_empty():
     axes = plotting.prevalence_over(the_fit(), [2, 0])
     assert [ax.get_title().split(":")[0].split(" ")[1] for ax in axes.flat] == ["2", "0"]
     fit = model(n_topics=4, draws=4, tune=4).fit(counts(), time=TIME)
-    assert [ax.get_visible() for ax in plotting.prevalence_over(fit, [0, 1, 2, 3]).flat] == [True] * 4 + [
-        False
-    ] * 2
+    assert [ax.get_visible() for ax in plotting.prevalence_over(fit, [0, 1, 2, 3]).flat] == [True] * 4 + [False] * 2
 
 
 @pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
@@ -282,9 +280,7 @@ def test_a_tensor_is_labelled_along_all_its_axes_or_one():
     moving_fit = cv.DynamicModel(2, modes=["who", "time", "what"], **QUICK).fit(data)
     for mode, n in ((None, 2), ("who", 3)):
         (said,) = [
-            text
-            for text in texts(plotting.transitions(moving_fit, mode=mode))
-            if text.startswith("component 0")
+            text for text in texts(plotting.transitions(moving_fit, mode=mode)) if text.startswith("component 0")
         ]
         assert len(said.split("\n")[1].split(", ")) == n
     with pytest.raises(ValueError, match=r"mode must be one of \['who', 'what'\], got 'time'"):

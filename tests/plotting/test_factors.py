@@ -53,9 +53,7 @@ def test_prevalence_draws_the_shares_of_the_table(topic_fit, tensor_fit, block_f
         widths = [bar.get_width() for bar in ax.patches]
         np.testing.assert_allclose(widths, table["prevalence"])
         _, low, high = drawn(ax)[0]
-        np.testing.assert_allclose(
-            high, np.maximum(table["upper"], table["prevalence"])
-        )  # a mean may lie beyond
+        np.testing.assert_allclose(high, np.maximum(table["upper"], table["prevalence"]))  # a mean may lie beyond
         assert (low < high).all()
     sizes = topic_fit.posterior["posterior"]["theta"].sum("doc").stack(s=("chain", "draw"))
     shares = (sizes / sizes.sum("topic")).quantile([0.25, 0.75], "s").to_numpy()
@@ -81,9 +79,7 @@ def test_the_kind_of_component_is_that_of_the_mode():
     assert len(plotting.prevalence(fit).patches) == 2
     ax = plotting.prevalence(fit, mode="j")
     assert [t.get_text() for t in ax.get_yticklabels()] == ["den 0", "den 1", "den 2"]
-    np.testing.assert_allclose(
-        [bar.get_width() for bar in ax.patches], fit.parts.prevalences(axis="j")["prevalence"]
-    )
+    np.testing.assert_allclose([bar.get_width() for bar in ax.patches], fit.parts.prevalences(axis="j")["prevalence"])
     assert plotting.topics(fit, mode="j").texts[2].get_text().startswith("den 2: ")
 
 
@@ -134,9 +130,7 @@ def test_without_matplotlib_the_error_says_what_to_install(topic_fit, monkeypatc
 
 def test_a_figure_of_some_topics_says_of_how_many(topic_fit, monkeypatch):
     monkeypatch.setattr(factors, "FEW", 2)
-    assert plotting.topics(topic_fit).get_title() == (
-        "2 of 3 are shown: the best supported first, then the largest"
-    )
+    assert plotting.topics(topic_fit).get_title() == ("2 of 3 are shown: the best supported first, then the largest")
     assert plotting.topics(topic_fit, which=[2]).get_title() == "1 of 3 are shown: 2"
     assert plotting.topics(topic_fit, which=[2, 0, 1, 2]).get_title() == ""
 

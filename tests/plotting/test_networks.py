@@ -22,10 +22,7 @@ def test_the_heat_map_holds_the_rates_in_the_order_of_communities(block_fit):
 def test_the_network_draws_the_strongest_pairs_and_every_name(block_fit, layout):
     ax = plotting.network(block_fit, layout=layout, edges=5)
     (lines,) = (c for c in ax.collections if type(c).__name__ == "PathCollection" and not c.get_sizes().size)
-    both = (
-        rate_matrix(block_fit, block_fit._reader.network)
-        + rate_matrix(block_fit, block_fit._reader.network).T
-    )
+    both = rate_matrix(block_fit, block_fit._reader.network) + rate_matrix(block_fit, block_fit._reader.network).T
     strongest = np.sort(both[np.triu_indices(8, 1)])[-5:]
     widths = np.asarray(lines.get_linewidths())
     np.testing.assert_allclose(((widths - 0.3) / 2.2) ** 2 * strongest[-1], strongest, rtol=1e-9)
@@ -51,17 +48,14 @@ def test_without_networkx_the_circle_is_drawn_and_the_spring_says_what_to_instal
     monkeypatch.setattr("countveil.plotting.networks.has_networkx", lambda: False)
     plotting.network(block_fit)
     with pytest.raises(
-        ModuleNotFoundError,
-        match=r"pip install '\.\[plots\]' in a clone of countveil, or use layout 'circle'",
+        ModuleNotFoundError, match=r"pip install '\.\[plots\]' in a clone of countveil, or use layout 'circle'"
     ):
         plotting.network(block_fit, layout="spring")
 
 
 def test_what_is_no_network_is_refused(topic_fit, block_fit):
     for draw in (plotting.network, plotting.block_matrix):
-        with pytest.raises(
-            TypeError, match="fit must be a model of a network, such as BlockModel, got TopicModel"
-        ):
+        with pytest.raises(TypeError, match="fit must be a model of a network, such as BlockModel, got TopicModel"):
             draw(topic_fit)
         with pytest.raises(TypeError, match="such as BlockModel, got dict"):
             draw({})

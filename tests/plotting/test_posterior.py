@@ -21,9 +21,7 @@ def test_true_counts_are_drawn_as_their_laws(topic_fit, release):
         np.testing.assert_allclose(curve.get_ydata(), law[: len(curve.get_xdata())], rtol=1e-5, atol=1e-9)
     said = [t.get_text() for t in ax.get_legend().get_texts()]
     assert said[0].startswith("0, word1 (reported ")
-    assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"] == [
-        max(r, 0) for r in reports
-    ]
+    assert [line.get_xdata()[0] for line in ax.lines if line.get_linestyle() == ":"] == [max(r, 0) for r in reports]
 
 
 def test_cells_of_a_tensor(tensor_fit):
@@ -63,8 +61,6 @@ def test_cells_that_are_not_there_are_refused(topic_fit, release):
     other = cv.PrivatizedCounts(np.ones((2, 2), dtype=int), 0.1)
     with pytest.raises(ValueError, match=r"reports must hold the cells of the fit, doc x word = \(12, 9\)"):
         plotting.true_counts(topic_fit, other, [(0, "word1")])
-    masked = cv.PrivatizedCounts(
-        np.asarray(release.reports), release.alpha, np.arange(108).reshape(12, 9) == 1
-    )
+    masked = cv.PrivatizedCounts(np.asarray(release.reports), release.alpha, np.arange(108).reshape(12, 9) == 1)
     with pytest.raises(ValueError, match="cells must not be masked, got a masked cell"):
         plotting.true_counts(topic_fit, masked, [(0, "word1")])

@@ -74,17 +74,7 @@ print("alone", *sorted(m for m in sys.modules if m.partition(".")[0] in {"numpy"
 def test_the_standard_library_is_enough(tmp_path):
     reports = sp.csr_array(np.array([[0, 5], [7, 0]]))
     Release(reports, PrivacyLevel(1, 2), True).save(tmp_path / "sparse.npz")
-    command = [
-        sys.executable,
-        "-I",
-        "-S",
-        "-W",
-        "error",
-        "-c",
-        textwrap.dedent(ALONE),
-        str(SOURCE),
-        str(tmp_path),
-    ]
+    command = [sys.executable, "-I", "-S", "-W", "error", "-c", textwrap.dedent(ALONE), str(SOURCE), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "alone"
@@ -96,9 +86,7 @@ def test_the_standard_library_is_enough(tmp_path):
 
 
 def test_importing_the_wing_imports_no_numpy():
-    code = (
-        "import sys, countveil.privacy; sys.exit(any(m in sys.modules for m in ('numpy', 'scipy', 'pandas')))"
-    )
+    code = "import sys, countveil.privacy; sys.exit(any(m in sys.modules for m in ('numpy', 'scipy', 'pandas')))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
@@ -108,9 +96,7 @@ def test_with_p_no_module_of_the_current_folder_is_imported(tmp_path):
     def ran(*options):
         command = [sys.executable, *options, "-m", "countveil.privacy", "--help"]
         surroundings = os.environ | {"PYTHONPATH": str(SOURCE)}
-        return subprocess.run(
-            command, cwd=tmp_path, env=surroundings, capture_output=True, text=True, check=False
-        )
+        return subprocess.run(command, cwd=tmp_path, env=surroundings, capture_output=True, text=True, check=False)
 
     assert "a module of the folder" in ran().stderr
     found = ran("-P")

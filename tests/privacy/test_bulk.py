@@ -23,9 +23,7 @@ def whole(paths) -> np.ndarray:
 @pytest.mark.parametrize("container", [np.array, sp.csr_array, sp.coo_array, np.ndarray.tolist, pd.DataFrame])
 @pytest.mark.parametrize("size", [1, 3, 7, 100])
 def test_every_row_is_in_one_file_and_in_its_place(tmp_path, container, size, threads):
-    paths = privatize_to_files(
-        container(COUNTS), SILENT, tmp_path / "out", rows_per_file=size, threads=threads
-    )
+    paths = privatize_to_files(container(COUNTS), SILENT, tmp_path / "out", rows_per_file=size, threads=threads)
     assert paths == sorted((tmp_path / "out").iterdir())
     assert len(paths) == -(-7 // size)
     assert (whole(paths) == COUNTS).all()

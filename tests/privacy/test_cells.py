@@ -95,17 +95,9 @@ def numpy_or_not(request, monkeypatch):
         (ByCell(KNOWN, (0, 2, 1), (1, 3)), None, r"in order of first use, .* got \[0, 2, 1\]"),
         (ByCell(KNOWN, (0, 1, 1), (1, 3)), None, "in order of first use"),
         (ByCell(KNOWN, (0, 1, -1), (1, 3)), None, "in order of first use"),
-        (
-            ByCell(KNOWN, (0, 1, 0.5), (1, 3)),
-            None,
-            "must be numbered by whole numbers, got (float64|0.5 in entry 2)",
-        ),
+        (ByCell(KNOWN, (0, 1, 0.5), (1, 3)), None, "must be numbered by whole numbers, got (float64|0.5 in entry 2)"),
         (ByCell(KNOWN[:1], (0, 0, 0), (1, 3)), None, "two or more different mechanisms, got 1"),
-        (
-            ByCell((*KNOWN[:2], KNOWN[0]), (0, 1, 2), (1, 3)),
-            None,
-            "different mechanisms, got Suppression.* twice",
-        ),
+        (ByCell((*KNOWN[:2], KNOWN[0]), (0, 1, 2), (1, 3)), None, "different mechanisms, got Suppression.* twice"),
         (ByCell((*KNOWN[:2], 3), (0, 1, 2), (1, 3)), None, "different mechanisms, got 3 in entry 2"),
         (ByCell(KNOWN[1:], (0, 1, 1), (1, 3)), None, "must not be missing, because Laplace"),
         (ByCell(KNOWN[::2], (0, 1, 1), (1, 3)), None, "whole numbers with random rounding"),
@@ -195,9 +187,7 @@ def test_a_forged_file_is_refused_by_name(tmp_path, change, rule):
 
 def test_masked_cells_rise(tmp_path):
     rows = np.zeros((1, 3))
-    Release(rows, m.Laplace(1), False, source="s", extras=Extras(mask=[[True, True, False]])).save(
-        tmp_path / "a.npz"
-    )
+    Release(rows, m.Laplace(1), False, source="s", extras=Extras(mask=[[True, True, False]])).save(tmp_path / "a.npz")
     with zipfile.ZipFile(tmp_path / "a.npz") as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
     for cells in ([1, 0], [1, 1]):

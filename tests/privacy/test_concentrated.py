@@ -22,11 +22,7 @@ def test_rho_and_sigma_squared_are_exact():
     assert float(third.mechanism.sigma) == math.sqrt(1.5)
     assert PrivacyLevel.zcdp(0.1).rho == Fraction(0.1) != PrivacyLevel.zcdp("0.1").rho
     assert EIGHTH.numbers() == {"rho": Fraction(1, 8)}
-    assert (EIGHTH.in_numbers(), EIGHTH.spelt(), repr(EIGHTH)) == (
-        "rho 0.125",
-        "rho:0.125",
-        "PrivacyLevel.zcdp(0.125)",
-    )
+    assert (EIGHTH.in_numbers(), EIGHTH.spelt(), repr(EIGHTH)) == ("rho 0.125", "rho:0.125", "PrivacyLevel.zcdp(0.125)")
 
 
 def test_a_mechanism_gives_back_the_level_that_it_keeps():
@@ -90,16 +86,8 @@ def test_levels_are_values():
     [
         (lambda: PrivacyLevel.zcdp(0), ValueError, "rho must be positive, got 0"),
         (lambda: PrivacyLevel.zcdp(True), TypeError, "rho must be a number or a decimal string, got True"),
-        (
-            lambda: PrivacyLevel.zcdp("1e-30").check_drawn(),
-            ValueError,
-            r"rho of at least 2\*\*-81, got 1e-30",
-        ),
-        (
-            lambda: PrivacyLevel.zcdp("1e-400"),
-            ValueError,
-            "rho must lie between 5e-201 and 5e199, got 1e-400",
-        ),
+        (lambda: PrivacyLevel.zcdp("1e-30").check_drawn(), ValueError, r"rho of at least 2\*\*-81, got 1e-30"),
+        (lambda: PrivacyLevel.zcdp("1e-400"), ValueError, "rho must lie between 5e-201 and 5e199, got 1e-400"),
         (lambda: PrivacyLevel.zcdp("1e400"), ValueError, r"rho must lie between .*, got 1.00000e\+400"),
         (lambda: EIGHTH.epsilon_for("x"), ValueError, "delta must be a decimal number, got 'x'"),
         (lambda: EIGHTH.epsilon_for(None), TypeError, "delta must be a number or a decimal string, got None"),

@@ -60,16 +60,12 @@ def test_values_meet_the_rule_or_are_refused_with_it(covariate, value, rule):
 def test_a_refusal_is_short_however_many_values_there_are():
     many = Covariate("many", tuple(f"value {n}" for n in range(1000)))
     long = Covariate("long", tuple(f"{n}{'x' * 190}" for n in range(3)))
-    assert many.broken("x").startswith(
-        "must be one of the 1000 values of the study, such as value 0, value 1,"
-    )
+    assert many.broken("x").startswith("must be one of the 1000 values of the study, such as value 0, value 1,")
     assert "value 999" in many.meaning
     assert many.broken("value 999") is None
     assert long.broken("x") == f"must be one of the 3 values of the study, such as 0{'x' * 190}, got 'x'"
     assert len(many.broken("y" * 10_000)) < 300
-    with pytest.raises(
-        ValueError, match="must be given, one of the 1000 values of the study, such as value 0"
-    ):
+    with pytest.raises(ValueError, match="must be given, one of the 1000 values of the study, such as value 0"):
         given((many,), [])
 
 
@@ -144,10 +140,7 @@ def test_covariates_that_do_not_fit_are_refused(covariates, rule):
         ([{"name": "p", "kind": "number", "values": ["1", "2"], "of_row": ["1", "2"]}], None),
         ([{"name": "p", "kind": "category", "values": ["a", "a"], "of_row": ["a", "a"]}], "'a' again"),
         (
-            [
-                {"name": "p", "kind": "number", "of_row": ["1", "2"]},
-                {"name": "q", "kind": "number", "of_row": []},
-            ],
+            [{"name": "p", "kind": "number", "of_row": ["1", "2"]}, {"name": "q", "kind": "number", "of_row": []}],
             "2 of p and 0 of q",
         ),
     ],

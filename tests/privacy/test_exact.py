@@ -8,9 +8,7 @@ import pytest
 from countveil.privacy.exact import exact, from_text, positive, rounded_up, short
 
 
-@pytest.mark.parametrize(
-    "value", [0, -3, 0.1, -2.5, np.float32(0.1), Decimal("-0.30"), Fraction(-1, 3), "-1e-3"]
-)
+@pytest.mark.parametrize("value", [0, -3, 0.1, -2.5, np.float32(0.1), Decimal("-0.30"), Fraction(-1, 3), "-1e-3"])
 def test_numbers_are_taken_exactly(value):
     found = exact("it", value)
     assert found == Fraction(float(value) if isinstance(value, np.floating) else value)
@@ -42,13 +40,10 @@ def test_a_fraction_has_one_spelling(text):
 
 
 @pytest.mark.parametrize(
-    "bad",
-    ["", "-1", "+1", "01", "2/4", "3/1", "0/1", "1/0", "1.5", "1e3", " 1", "1\n", "١", "1_0", 1, None, 0.5],
+    "bad", ["", "-1", "+1", "01", "2/4", "3/1", "0/1", "1/0", "1.5", "1e3", " 1", "1\n", "١", "1_0", 1, None, 0.5]
 )
 def test_other_spellings_are_refused(bad):
-    with pytest.raises(
-        ValueError, match=r"^it must be a reduced fraction in text, such as 1 or 1/10, got "
-    ) as caught:
+    with pytest.raises(ValueError, match=r"^it must be a reduced fraction in text, such as 1 or 1/10, got ") as caught:
         from_text("it", bad)
     assert str(caught.value).isprintable()
 

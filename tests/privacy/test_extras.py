@@ -5,13 +5,7 @@ import pytest
 
 from countveil.privacy import PrivacyLevel, Release, ReleaseError, _format, _npy
 from countveil.privacy._archive import Reader
-from countveil.privacy._extras import (
-    NO_EXTRAS,
-    Extras,
-    ReleasedExposure,
-    checked_exposure,
-    exposure_in_words,
-)
+from countveil.privacy._extras import NO_EXTRAS, Extras, ReleasedExposure, checked_exposure, exposure_in_words
 from countveil.privacy._format import read
 from countveil.privacy.mechanisms import Rounding
 
@@ -25,11 +19,7 @@ def release(exposure, **options):
 
 @pytest.mark.parametrize(
     "exposure",
-    [
-        ReleasedExposure(CELLS, (2, 3)),
-        ReleasedExposure((2.0, 3.0), (2, 1)),
-        ReleasedExposure([1, 2, 3], (1, 3)),
-    ],
+    [ReleasedExposure(CELLS, (2, 3)), ReleasedExposure((2.0, 3.0), (2, 1)), ReleasedExposure([1, 2, 3], (1, 3))],
 )
 def test_exposures_come_back_from_a_file(tmp_path, exposure):
     made = release(exposure)
@@ -66,10 +56,7 @@ def test_everything_else_may_go_with_exposures(tmp_path):
 @pytest.mark.parametrize(
     ("exposure", "said"),
     [
-        (
-            ReleasedExposure(CELLS, (3, 2)),
-            r"exposure must have a shape that broadcasts to \(2, 3\), got \(3, 2\)",
-        ),
+        (ReleasedExposure(CELLS, (3, 2)), r"exposure must have a shape that broadcasts to \(2, 3\), got \(3, 2\)"),
         (ReleasedExposure(CELLS[:3], (2, 3)), "exposure must be 6 numbers, one for each of"),
         (ReleasedExposure((1.0, 0.0), (2, 1)), "exposure must be positive and finite, got 0.0 in entry 1"),
         (ReleasedExposure((1.0, np.nan), (2, 1)), "exposure must be positive and finite, got nan in entry 1"),
@@ -144,9 +131,7 @@ def test_names_that_no_axis_has_are_refused(names, said):
 
 
 def test_names_of_axes_in_a_file_are_checked(tmp_path):
-    Release(COUNTS, Rounding(5), False, source="a test", extras=Extras(axis_names=["a", None])).save(
-        tmp_path / "a.npz"
-    )
+    Release(COUNTS, Rounding(5), False, source="a test", extras=Extras(axis_names=["a", None])).save(tmp_path / "a.npz")
     found = Release.load(tmp_path / "a.npz")
     assert found.extras.axis_names == ("a", None)
     assert found.schema_hash == Release(COUNTS, Rounding(5), False, source="a test").schema_hash

@@ -23,10 +23,7 @@ LEVEL = PrivacyLevel("0.1", 3)
 
 def same(a: Release, b: Release) -> bool:
     dense = [x.reports.toarray() if sp.issparse(x.reports) else np.asarray(x.reports) for x in (a, b)]
-    facts = [
-        (x.shape, x.mechanism, x.truncated, x.simulated, x.labels, x.schema_hash, type(x.reports))
-        for x in (a, b)
-    ]
+    facts = [(x.shape, x.mechanism, x.truncated, x.simulated, x.labels, x.schema_hash, type(x.reports)) for x in (a, b)]
     return facts[0] == facts[1] and bool((dense[0] == dense[1]).all())
 
 
@@ -55,12 +52,9 @@ def releases(draw) -> Release:
     sparse = truncated and len(shape) == 2 and draw(st.booleans())
     level = draw(st.one_of(levels, st.lists(levels, min_size=shape[0], max_size=shape[0]).map(tuple)))
     labels = tuple(
-        draw(st.none() | st.lists(names, min_size=length, max_size=length, unique=True).map(tuple))
-        for length in shape
+        draw(st.none() | st.lists(names, min_size=length, max_size=length, unique=True).map(tuple)) for length in shape
     )
-    return Release(
-        sp.csr_array(reports) if sparse else reports, level, truncated, labels, draw(st.booleans())
-    )
+    return Release(sp.csr_array(reports) if sparse else reports, level, truncated, labels, draw(st.booleans()))
 
 
 @pytest.mark.long
@@ -178,9 +172,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
 def test_streamed_members_may_be_larger_than_a_plain_zip_allows(tmp_path, monkeypatch):
     monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 1000)
     path = tmp_path / "a.zip"
-    _archive.write(
-        path, {"small": b"here", "large": _archive.Streamed(6000, (bytes(1000) for _ in range(6)))}
-    )
+    _archive.write(path, {"small": b"here", "large": _archive.Streamed(6000, (bytes(1000) for _ in range(6)))})
     reader = _archive.Reader(path)
     assert (reader.read("small"), reader.read("large")) == (b"here", bytes(6000))
 
@@ -233,10 +225,7 @@ def at(**values):
     ("change", "rule"),
     [
         (put(format="zip"), "format 'countveil-release', got 'zip'"),
-        (
-            put(format_version=3),
-            "must have format_version 7, got 3: make the release again with this version",
-        ),
+        (put(format_version=3), "must have format_version 7, got 3: make the release again with this version"),
         (put(format_version=8), "must have format_version 7, got 8: update countveil"),
         (put(format_version=7.0), "must have format_version 7, got 7.0"),
         (put(format_version=True), "must have format_version 7, got True"),
@@ -254,19 +243,13 @@ def at(**values):
         (stated(version=2), "known mechanisms: mechanism 'two-sided geometric' must have version 1, got 2"),
         (stated(version=True), "'two-sided geometric' must have version 1, got True"),
         (stated(seed=3), "mechanism must have a name, a version and parameters, got ['name', "),
-        (
-            stated(parameters={"alpha": "1/2"}),
-            "a valid release: mechanism must state its epsilon and precision",
-        ),
+        (stated(parameters={"alpha": "1/2"}), "a valid release: mechanism must state its epsilon and precision"),
         (stated(parameters={"epsilon": "1", "precision": str(2**41)}), "rate of at least 2**-40, got 4.5"),
         (put(extra=1), "got an unknown 'extra'"),
         (lambda meta: meta.pop("simulated"), "got no 'simulated'"),
         (put(simulated=0), "simulated of type bool, got int"),
         (put(truncated=None), "truncated of type bool"),
-        (
-            put(truncated=False),
-            "truncated or imported reports to be sparse, got signed reports without a source",
-        ),
+        (put(truncated=False), "truncated or imported reports to be sparse, got signed reports without a source"),
         (put(layout="coo"), "a layout among"),
         (put(layout="dense"), "as many"),
         (put(shape=[2, 0]), "a shape of 1 to 32 positive lengths, got [2, 0]"),
@@ -324,15 +307,9 @@ def member(*values: int, n_bytes: int | None = None) -> bytes:
         ({"data.npy": member(5, 7)}, "data of shape (3,) in 134 or 140 or 152 bytes, got 132 bytes"),
         ({"data.npy": member(5, 7, 2, 1)}, "data of shape"),
         ({"data.npy": member(5, 7, 2, n_bytes=8).replace(b"<i8", b"<f8")}, "integers of 16 or 32 or 64 bits"),
-        (
-            {"data.npy": member(5, 7, 2).replace(b"<i2", b"<u2")},
-            "got 134 bytes that begin with b\"{'descr': '<u2'",
-        ),
+        ({"data.npy": member(5, 7, 2).replace(b"<i2", b"<u2")}, "got 134 bytes that begin with b\"{'descr': '<u2'"),
         ({"data.npy": member(5, 7, 2, n_bytes=8).replace(b"<i8", b"|O8")}, "integers of 16 or 32 or 64 bits"),
-        (
-            {"indices.npy": member(1, 0, 3)},
-            "sorted columns within 3, once in each row, got column 3 in row 1",
-        ),
+        ({"indices.npy": member(1, 0, 3)}, "sorted columns within 3, once in each row, got column 3 in row 1"),
         ({"indices.npy": member(1, -1, 2)}, "got column -1 in row 1"),
         ({"indices.npy": member(1, 2, 0)}, "got column 0 in row 1"),
         ({"indices.npy": member(1, 2, 2)}, "got column 2 in row 1"),
@@ -456,9 +433,7 @@ def bomb(path: Path, shape: tuple[int, ...], method: int = zipfile.ZIP_DEFLATED)
 def test_a_small_file_that_asks_for_much_memory_is_refused(tmp_path, monkeypatch):
     bomb(tmp_path / "a.npz", (100, 100, 5000))
     tracemalloc.start()
-    with pytest.raises(
-        ReleaseError, match=r"a\.npz must hold what it declares, got \d+ bytes that declare 100000"
-    ):
+    with pytest.raises(ReleaseError, match=r"a\.npz must hold what it declares, got \d+ bytes that declare 100000"):
         Release.load(tmp_path / "a.npz")
     assert tracemalloc.get_traced_memory()[1] < 5e6
     tracemalloc.stop()

@@ -30,9 +30,7 @@ def beside(column, place=1, n_rows=12, name="x"):
 def test_the_name_of_a_saved_index_is_refused_anywhere(form, place, name):
     names, values = beside(0, place, name=name)
     top = name[0] if isinstance(name, tuple) else name
-    message = (
-        rf"counts must not have their index among them, got a column called '{top}': .*, or leave it out$"
-    )
+    message = rf"counts must not have their index among them, got a column called '{top}': .*, or leave it out$"
     with pytest.raises(ValueError, match=message):
         check_columns("counts", names, form(values), False)
 
@@ -57,9 +55,7 @@ RUNS = {"from 0": np.arange(12), "from 1": np.arange(1, 13), "shuffled": RNG.per
 def test_consecutive_numbers_are_warned_of_anywhere(form, numbered, run, place):
     increases = numbered and place == 0 and (np.diff(run) > 0).all()
     said = "the first column increases from row" if increases else f"column {place} holds consecutive numbers"
-    with pytest.warns(
-        UserWarning, match=f"^{said}.*: if it names the rows of the counts, read the file"
-    ) as caught:
+    with pytest.warns(UserWarning, match=f"^{said}.*: if it names the rows of the counts, read the file") as caught:
         check_columns("counts", *(lambda names, values: (names, form(values)))(*beside(run, place)), numbered)
     assert len(caught) == 1
 
@@ -75,20 +71,7 @@ def test_a_first_column_that_increases_is_warned_of_where_rows_have_no_labels(fo
     check_columns("counts", names[1:] + names[:1], form(np.roll(values, -1, axis=1)), True)
 
 
-OF_IDS = [
-    "id",
-    "ID",
-    "Id",
-    "doc_id",
-    "doc-id",
-    "doc.id",
-    "doc id",
-    "docId",
-    "DocID",
-    "id_doc",
-    "uuid",
-    "user_uid",
-]
+OF_IDS = ["id", "ID", "Id", "doc_id", "doc-id", "doc.id", "doc id", "docId", "DocID", "id_doc", "uuid", "user_uid"]
 OF_COUNTS = ["paid", "Madrid", "idea", "ID1", "grid", "identity", "aid"]
 
 
@@ -98,9 +81,7 @@ def test_the_name_of_an_id_is_warned_of_where_all_values_differ(form, place):
     for name in OF_IDS:
         for n_rows in (12, 3):
             names, values = beside(IDS[:n_rows], place, n_rows, name=name)
-            with pytest.warns(
-                UserWarning, match=f"^column {re.escape(repr(name))} has another value in each row"
-            ):
+            with pytest.warns(UserWarning, match=f"^column {re.escape(repr(name))} has another value in each row"):
                 check_columns("counts", names, form(values), False)
         check_columns("counts", *beside(RNG.poisson(3.0, 12), place, name=name), False)
         check_columns("counts", *beside([0, 1], place, 2, name=name), False)
@@ -120,12 +101,7 @@ def test_counts_as_large_as_the_table_is_long_are_left_alone():
 
 
 def test_numbers_that_are_no_counts_are_left_to_other_checks():
-    for column in (
-        np.arange(12) + 0.5,
-        np.full(12, np.inf),
-        np.full(12, np.nan),
-        np.r_[np.arange(11), np.nan],
-    ):
+    for column in (np.arange(12) + 0.5, np.full(12, np.inf), np.full(12, np.nan), np.r_[np.arange(11), np.nan]):
         names, values = beside(0)
         values = values.astype(float)
         values[:, 0] = values[:, 1] = column

@@ -48,9 +48,7 @@ def test_a_coarse_table_with_settled_ties_is_still_exact(monkeypatch, slack):
         return float(stats.chi2.sf(np.sum((observed - expected) ** 2 / expected), 16))
 
     assert p_value(np.array([draw() for _ in range(size)])) > CRITICAL
-    monkeypatch.setattr(
-        Table, "settle", lambda self, word, entropy: self.size - sum(t <= word for t in self.ascending)
-    )
+    monkeypatch.setattr(Table, "settle", lambda self, word, entropy: self.size - sum(t <= word for t in self.ascending))
     assert p_value(np.array([draw() for _ in range(size)])) < CRITICAL
 
 

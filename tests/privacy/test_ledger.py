@@ -65,10 +65,7 @@ def test_asking_again_gives_the_stored_report(path):
 
 def test_a_report_is_on_disk_before_it_can_be_had(path):
     def make(token):
-        with (
-            sqlite3.connect(path, timeout=0) as other,
-            pytest.raises(sqlite3.OperationalError, match="locked"),
-        ):
+        with sqlite3.connect(path, timeout=0) as other, pytest.raises(sqlite3.OperationalError, match="locked"):
             other.execute("BEGIN IMMEDIATE")
         other.close()
         return b"report"
@@ -137,9 +134,7 @@ def test_releases_add_up_to_the_limit_and_no_further(path):
         assert len(reports) == 3
         assert ledger.spent("me").loss == WEAK.repeated(3).rate
         for asked in [(STUDY, "me", WEAK), (STUDY, "me", STRONG), (OTHER, "me", STRONG)]:
-            with pytest.raises(
-                LimitError, match=r"your limit, epsilon 3 at N = 2, got (4|3\.2) with this one, 3"
-            ):
+            with pytest.raises(LimitError, match=r"your limit, epsilon 3 at N = 2, got (4|3\.2) with this one, 3"):
                 ledger.obtain(*asked, make, anew=True)
         assert make.made == 3
         assert release(ledger, STUDY, "me", WEAK, make=make) in reports
@@ -195,8 +190,7 @@ def test_fresh_noise_that_did_not_leave_is_given_only_when_asked_for(path):
 
 
 @pytest.mark.parametrize(
-    "damage",
-    [b"no ledger at all" * 100, b"SQLite format 3\0" + b"\xff" * 4000, "other table", "other version"],
+    "damage", [b"no ledger at all" * 100, b"SQLite format 3\0" + b"\xff" * 4000, "other table", "other version"]
 )
 def test_what_is_no_ledger_is_refused_and_left_alone(tmp_path, damage):
     path = tmp_path / "l"
@@ -237,9 +231,7 @@ def test_values_that_none_can_be_are_refused(path, kind):
         release(ledger, STUDY, "me", WEAK)
         ledger.set_limit(WEAK)
     connection = sqlite3.connect(path)
-    change = (
-        "releases SET epsilon = '1/0'" if kind == "level" else "settings SET value = '3' WHERE name = 'limit'"
-    )
+    change = "releases SET epsilon = '1/0'" if kind == "level" else "settings SET value = '3' WHERE name = 'limit'"
     connection.execute(f"UPDATE {change}")
     connection.commit()
     connection.close()
@@ -293,18 +285,14 @@ def test_without_a_home_directory_the_remedy_is_named(monkeypatch):
 
     monkeypatch.delenv("COUNTVEIL_LEDGER", raising=False)
     monkeypatch.setattr(Path, "home", home)
-    with pytest.raises(
-        RefusedError, match="without a home directory; name another: --ledger, or COUNTVEIL_LEDGER"
-    ):
+    with pytest.raises(RefusedError, match="without a home directory; name another: --ledger, or COUNTVEIL_LEDGER"):
         default_path()
 
 
 def test_where_no_ledger_can_be_written_the_remedy_is_named(tmp_path):
     (tmp_path / "file").touch()
     path = tmp_path / "file" / "ledger.sqlite3"
-    with pytest.raises(
-        RefusedError, match=r"ledger.sqlite3: the ledger cannot be written there \(.*COUNTVEIL_LEDGER"
-    ):
+    with pytest.raises(RefusedError, match=r"ledger.sqlite3: the ledger cannot be written there \(.*COUNTVEIL_LEDGER"):
         Ledger(path)
 
 
@@ -406,9 +394,7 @@ def test_rho_adds_up_and_comes_back(path):
         assert ledger.spent("me") == PrivacyLevel.zcdp("0.625")
         assert [entry.level for entry in ledger.entries("me")] == [EIGHTH, HALF]
         assert ledger.find(OF_RHO, "me", EIGHTH).level == EIGHTH
-        with pytest.raises(
-            LimitError, match=r"your limit, rho 0\.75, got 1.125 with this one, 0.625 without"
-        ):
+        with pytest.raises(LimitError, match=r"your limit, rho 0\.75, got 1.125 with this one, 0.625 without"):
             release(ledger, OF_RHO, "me", HALF, anew=True)
         assert ledger.spent("me") == PrivacyLevel.zcdp("0.625")
 
@@ -476,9 +462,7 @@ def test_what_stands_beside_the_noise_may_change_until_it_left(path):
     with Ledger(path) as ledger:
         entry = ledger.obtain(STUDY, "me", WEAK, Maker())
         changed = ledger.restate(entry, b"other")
-        with pytest.raises(
-            RefusedError, match="must be the one that was shown, got one with other covariates"
-        ):
+        with pytest.raises(RefusedError, match="must be the one that was shown, got one with other covariates"):
             ledger.hand_over(entry)
         assert ledger.entries()[0].gone is None
         assert changed == entry._replace(report=b"other") == ledger.find(STUDY, "me", WEAK)

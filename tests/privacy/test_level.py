@@ -51,9 +51,7 @@ def test_parameters_must_be_positive(bad):
             PrivacyLevel(*arguments)
 
 
-@pytest.mark.parametrize(
-    "bad", [math.nan, math.inf, -math.inf, "nan", "inf", Decimal("NaN"), np.float32("inf")]
-)
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, "nan", "inf", Decimal("NaN"), np.float32("inf")])
 def test_parameters_must_be_finite(bad):
     with pytest.raises(ValueError, match=r"^epsilon must be finite, got "):
         PrivacyLevel(bad, 1)

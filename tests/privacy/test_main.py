@@ -224,21 +224,7 @@ def test_a_level_can_be_told_as_the_study_was_made(here, capsys):
     (here / "odd.json").write_text(odd.to_json())
     assert "1 (7:1), 2 (7/3:1/3); got none" in fails(capsys, "report", "odd.json", "mail.txt", "--yes")
     assert (
-        main(
-            [
-                "report",
-                "odd.json",
-                "mail.txt",
-                "--level",
-                "7/3:1/3",
-                "--yes",
-                "-o",
-                "odd-r.json",
-                "--name",
-                "o",
-            ]
-        )
-        == 0
+        main(["report", "odd.json", "mail.txt", "--level", "7/3:1/3", "--yes", "-o", "odd-r.json", "--name", "o"]) == 0
     )
     assert report.load("odd-r.json", odd).level == odd.levels[1]
 
@@ -282,9 +268,7 @@ def test_an_output_that_cannot_be_written_costs_nothing(here, capsys, monkeypatc
 
 def test_closed_standard_input_is_no_answer_and_no_record(here, capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", None)
-    assert "from standard input, got none" in fails(
-        capsys, "report", "study.json", "-", "--level", "1", "--yes"
-    )
+    assert "from standard input, got none" in fails(capsys, "report", "study.json", "-", "--level", "1", "--yes")
     assert main(["report", "study.json", "mail.txt", "--level", "1", "-o", "r.json"]) == 3
     assert not (here / "r.json").exists()
 
@@ -295,30 +279,14 @@ def test_files_that_cannot_be_read_are_named(here, capsys, monkeypatch):
         assert "pipe: the file must be a regular file" in fails(capsys, *command)
     assert "pipe: the ledger must be a regular file" in fails(capsys, "ledger", "--ledger", "pipe")
     if os.path.exists("/proc/self/mem"):
-        assert "mem: the file must be readable, got Input/output error" in fails(
-            capsys, "show", "/proc/self/mem"
-        )
+        assert "mem: the file must be readable, got Input/output error" in fails(capsys, "show", "/proc/self/mem")
 
 
 def test_what_cannot_be_is_refused_in_one_line(here, capsys, monkeypatch):
     make = ["report", "study.json", "mail.txt", "--yes"]
     offered = "level must be one that the study offers, by its number: 1 (10:1), 2 (1:4); got "
     assert offered + "none" in fails(capsys, *make)
-    for wrong in (
-        "3",
-        "0",
-        "-1",
-        "01",
-        "10:2",
-        "1:10",
-        "10",
-        "10:",
-        ":1",
-        "x:y",
-        "\u0661",
-        "1e999999999:1",
-        "9" * 99,
-    ):
+    for wrong in ("3", "0", "-1", "01", "10:2", "1:10", "10", "10:", ":1", "x:y", "\u0661", "1e999999999:1", "9" * 99):
         assert offered + ascii(wrong)[:30] in fails(capsys, *make, f"--level={wrong}")
     monkeypatch.setattr("sys.stdin", io.StringIO("many\n"))
     assert offered + "'many'" in fails(capsys, "report", "study.json", "mail.txt")
@@ -336,9 +304,7 @@ def test_what_cannot_be_is_refused_in_one_line(here, capsys, monkeypatch):
     assert "No such file" in fails(capsys, "report", "study.json", "none.txt", "--level", "1")
     (here / "broken.json").write_text((here / "study.json").read_text().replace("learn", "spy!!"))
     assert "broken.json: id must be the SHA-256" in fails(capsys, "show", "broken.json")
-    assert "must be a ledger that" in fails(capsys, *make, "--ledger", "mail.txt").replace(
-        "readable", "a ledger that"
-    )
+    assert "must be a ledger that" in fails(capsys, *make, "--ledger", "mail.txt").replace("readable", "a ledger that")
 
 
 def test_help_has_the_worked_example(capsys):
@@ -361,10 +327,7 @@ def test_a_study_of_rho(here):
     assert levels[0].describe() in said
     assert "adds up to rho 0.125 for one unit in one cell." in said
     assert json.loads((here / "r.json").read_text())["level"] == {"rho": "1/8"}
-    assert (
-        "must be set before a record is released again"
-        in alone(*made, "--level", "2", "--anew", status=1).stderr
-    )
+    assert "must be set before a record is released again" in alone(*made, "--level", "2", "--anew", status=1).stderr
     assert "may come to rho 3." in alone("limit", "--rho", "3").stdout
     said = alone(*made, "-o", "r2.json", "--level", "2", "--anew").stdout
     assert "adds up to rho 2.125 for one unit in one cell." in said
@@ -387,10 +350,7 @@ def test_a_study_in_waves_asks_once_in_each(here):
     assert LEVELS[0].repeated(2).in_numbers() in shown
     made = ("report", "waves.json", "mail.txt", "--yes", "--level", "1", "--name", "me")
     assert "must be one of spring, summer, got none" in alone(*made, status=1).stderr
-    assert (
-        "without waves"
-        in alone("report", "study.json", "mail.txt", "--yes", "--wave", "spring", status=1).stderr
-    )
+    assert "without waves" in alone("report", "study.json", "mail.txt", "--yes", "--wave", "spring", status=1).stderr
     alone(*made, "--wave", "spring", "-o", "a.json")
     assert "must be set before" in alone(*made, "--wave", "summer", status=1).stderr
     alone("limit", "--epsilon", str(2 * LEVELS[0].epsilon), "--precision", str(LEVELS[0].precision))
@@ -422,9 +382,7 @@ def test_covariates_are_said_to_be_in_the_clear_and_may_change_until_the_report_
     left = report.load(here / "r.json", planned(covariates=asked))
     assert left == before._replace(covariates=("D", "42"))  # the noise was drawn once
     said = fails(capsys, *made, "--yes", "--covariate", "party=R", "--covariate", "age=42")
-    assert (
-        "covariates must be those of the report that was sent, party=D, age=42, got party=R, age=42" in said
-    )
+    assert "covariates must be those of the report that was sent, party=D, age=42, got party=R, age=42" in said
     kept = (here / "r.json").read_bytes()
     alone(*made, "--yes", "--covariate", "age=42", "--covariate", "party=D")  # over the report that is there
     assert (here / "r.json").read_bytes() == kept

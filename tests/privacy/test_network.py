@@ -78,8 +78,7 @@ def test_counts_of_another_kind_are_refused_without_a_count(kind):
 def test_a_release_is_what_it_says(kind):
     below = KINDS[kind](np.tril(SYMMETRIC))
     with pytest.raises(
-        ReleaseError,
-        match=r"undirected network must be 0 below the diagonal, got a nonzero report at index \(\d, \d\)",
+        ReleaseError, match=r"undirected network must be 0 below the diagonal, got a nonzero report at index \(\d, \d\)"
     ):
         Release(below, LEVEL, True, directed=False)
     for shape in ((2, 3), (2,), (2, 2, 2)):

@@ -58,9 +58,7 @@ def dependence(draws: np.ndarray) -> float:
     """Smallest p-value of sign against magnitude, and of draws against later ones (capped at 4 sigma)."""
     moved = draws[draws != 0]
     cap = int(np.quantile(np.abs(moved), 0.99)) + 1
-    table = np.stack(
-        [np.bincount(np.minimum(np.abs(side), cap)) for side in (moved[moved > 0], moved[moved < 0])]
-    )
+    table = np.stack([np.bincount(np.minimum(np.abs(side), cap)) for side in (moved[moved > 0], moved[moved < 0])])
     table = table[:, table.sum(axis=0) > 50]
     worst = stats.chi2_contingency(table).pvalue if table.shape[1] > 1 else 1.0
     bound = 4 * draws.std()
@@ -216,9 +214,7 @@ def test_a_draw_that_is_too_wide_for_the_narrow_type_widens_it(place):
     first = np.full(150_000, 0x7FFF, dtype=np.uint16)
     first[place] = 0x8000
     pieces = [first[start : start + inversion._CHUNK] for start in range(0, first.size, inversion._CHUNK)]
-    rest = [0] * 10 + [
-        2**63 - 1
-    ]  # every zero ties with a threshold below 2**-63, and a second one settles it
+    rest = [0] * 10 + [2**63 - 1]  # every zero ties with a threshold below 2**-63, and a second one settles it
 
     def entropy(size: int) -> bytes:
         return rest.pop(0).to_bytes(8, sys.byteorder) if size == 8 else pieces.pop(0).tobytes()
@@ -407,9 +403,7 @@ def test_opendp_draws_the_same_law(rate):
 
     def p_value(ours: np.ndarray) -> float:
         edge = int(4 / rate) + 1
-        table = np.stack(
-            [np.bincount(np.clip(x, -edge, edge) + edge, minlength=2 * edge + 1) for x in (ours, theirs)]
-        )
+        table = np.stack([np.bincount(np.clip(x, -edge, edge) + edge, minlength=2 * edge + 1) for x in (ours, theirs)])
         return stats.chi2_contingency(table[:, table.sum(axis=0) > 20]).pvalue
 
     assert chi_square(theirs, float(rate)) > CRITICAL

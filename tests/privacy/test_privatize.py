@@ -96,9 +96,7 @@ def test_every_cell_gets_the_noise(container, truncate):
     assert law_p_value((reports - counts)[::2].ravel(), 0.5) > CRITICAL
     if truncate:
         zeros = reports[1::2].ravel()
-        assert (
-            stats.binomtest(int((zeros > 0).sum()), zeros.size, LEVEL.false_positive_rate).pvalue > CRITICAL
-        )
+        assert stats.binomtest(int((zeros > 0).sum()), zeros.size, LEVEL.false_positive_rate).pvalue > CRITICAL
         assert zeros.min() == 0
         positive = zeros[zeros > 0] - 1
         assert stats.binomtest(int((positive == 0).sum()), positive.size, 1 - LEVEL.alpha).pvalue > CRITICAL
@@ -112,9 +110,7 @@ def test_sparse_counts_are_never_dense_as_a_whole(monkeypatch):
     sizes = []
     real = noise.draw_narrow
     monkeypatch.setattr(noise, "draw_narrow", lambda rate, size: sizes.append(size) or real(rate, size))
-    counts = (
-        sp.random_array((2_500, 1_000), density=0.01, rng=np.random.default_rng(1)).astype(bool).astype(int)
-    )
+    counts = sp.random_array((2_500, 1_000), density=0.01, rng=np.random.default_rng(1)).astype(bool).astype(int)
     counts = sp.csr_array(counts) * 500
     release = privatize(counts, LEVEL)
     assert max(sizes) <= 2**20
@@ -126,9 +122,7 @@ def test_sparse_counts_are_never_dense_as_a_whole(monkeypatch):
     assert law_p_value(reports[there] - 500, 0.5) > CRITICAL
     for rows in (slice(0, 1048), slice(1048, 2096), slice(2096, None)):
         zeros = reports[rows][~there[rows]]
-        assert (
-            stats.binomtest(int((zeros > 0).sum()), zeros.size, LEVEL.false_positive_rate).pvalue > CRITICAL
-        )
+        assert stats.binomtest(int((zeros > 0).sum()), zeros.size, LEVEL.false_positive_rate).pvalue > CRITICAL
 
 
 def test_memory_is_for_the_positive_reports_alone():
@@ -228,9 +222,7 @@ def test_each_row_has_the_level_its_author_chose():
         assert law_p_value(moved[coarse].ravel(), 0.05) > CRITICAL
         assert law_p_value(moved[~coarse].ravel(), 1.0) > CRITICAL
         assert law_p_value(moved.ravel(), 0.05) < CRITICAL
-    pure = np.array(
-        privatize_lists(Counts(counts.tolist(), counts.shape, (None, None), False), tuple(levels), False)
-    )
+    pure = np.array(privatize_lists(Counts(counts.tolist(), counts.shape, (None, None), False), tuple(levels), False))
     assert law_p_value((pure - counts)[coarse].ravel(), 0.05) > CRITICAL
     assert law_p_value((pure - counts)[~coarse].ravel(), 1.0) > CRITICAL
 
@@ -243,9 +235,7 @@ def test_rows_of_zeros_work():
 
 
 def test_a_mapping_is_one_record_over_its_vocabulary():
-    release = privatize(
-        {"veil": 3, "count": 1}, SILENT, vocabulary=["count", "noise", "veil"], row_labels=["me"]
-    )
+    release = privatize({"veil": 3, "count": 1}, SILENT, vocabulary=["count", "noise", "veil"], row_labels=["me"])
     assert release.reports.tolist() == [[1, 0, 3]]
     assert release.column_labels == ("count", "noise", "veil")
     assert release.row_labels == ("me",)
@@ -258,11 +248,7 @@ def test_labels_are_kept():
     assert release.labels == (("ann", "bo"), ("x", "2", "('y', 1)"))
     assert privatize(pd.DataFrame(COUNTS), LEVEL).labels == (None, None)
     assert privatize(frame, LEVEL, row_labels=[7, 8]).row_labels == ("7", "8")
-    assert privatize(sp.csr_array(COUNTS), LEVEL, column_labels=["a", "b", "c"]).column_labels == (
-        "a",
-        "b",
-        "c",
-    )
+    assert privatize(sp.csr_array(COUNTS), LEVEL, column_labels=["a", "b", "c"]).column_labels == ("a", "b", "c")
     assert privatize(np.zeros((2, 2, 2)), LEVEL, column_labels=["a", "b"]).labels == (None, ("a", "b"), None)
     series = privatize(pd.Series([1, 2], index=["a", "b"]), SILENT)
     assert (series.labels, series.reports.tolist()) == ((("a", "b"),), [1, 2])
@@ -272,8 +258,7 @@ def test_labels_are_kept():
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["70007,70009\n1,2\n", "70007,70007\n1,2\n", '"70,007","70 009"\n1,2\n', "70007,,7e4\n1,2,3\n"],
+    "text", ["70007,70009\n1,2\n", "70007,70007\n1,2\n", '"70,007","70 009"\n1,2\n', "70007,,7e4\n1,2,3\n"]
 )
 def test_a_record_read_as_column_labels_is_refused_and_not_shown(text):
     frame = pd.read_csv(io.StringIO(text))
@@ -298,8 +283,7 @@ def test_column_labels_with_some_numbers_or_of_integers_are_kept():
 def test_labels_that_cannot_be_written_are_refused(bad):
     for axis, counts in (("row", [[1], [1]]), ("column", [[1, 1]])):
         with pytest.raises(
-            ValueError,
-            match=f"^{axis}_labels must be Unicode text .* got (a NUL|a lone surrogate) in entry 1$",
+            ValueError, match=f"^{axis}_labels must be Unicode text .* got (a NUL|a lone surrogate) in entry 1$"
         ):
             privatize(counts, LEVEL, **{f"{axis}_labels": ["fine", bad]})
     with pytest.raises(ValueError, match=r"^column_labels must be Unicode text"):
@@ -355,22 +339,14 @@ def test_counts_must_be_non_negative_whole_numbers(kind, container):
         (np.array([1j]), "an array of complex128"),
         (np.array([[True]], dtype=object), "a boolean at index (0, 0)"),
         (np.ma.MaskedArray([1, 2], mask=[0, 1]), "masked values; fill them, or leave their rows out"),
-        (
-            pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}),
-            "a missing value (NaN) at index (1, 0)",
-        ),
+        (pd.DataFrame({"a": pd.array([1, None], dtype="Int64")}), "a missing value (NaN) at index (1, 0)"),
         (np.array([2**63], dtype=np.uint64), "a value above 2**62 at index (0,)"),
         (np.array([1, np.nan], dtype=np.float16), "a missing value (NaN) at index (1,)"),
-        (
-            sp.coo_array(([2**62] * 4, ([0] * 4, [0] * 4))),
-            "repeated cells whose sum may exceed 2**62; sum them first",
-        ),
+        (sp.coo_array(([2**62] * 4, ([0] * 4, [0] * 4))), "repeated cells whose sum may exceed 2**62; sum them first"),
     ],
 )
 def test_other_things_are_no_counts(counts, what):
-    with pytest.raises(
-        ValueError, match="^" + re.escape(f"counts must be non-negative whole numbers, got {what}")
-    ):
+    with pytest.raises(ValueError, match="^" + re.escape(f"counts must be non-negative whole numbers, got {what}")):
         privatize(counts, LEVEL)
 
 
@@ -397,9 +373,7 @@ def test_an_empty_matrix_says_so(counts, shape):
 
 
 def test_an_empty_vocabulary_says_so():
-    with pytest.raises(
-        ValueError, match=r"^counts must have at least one row and one column, got shape \(1, 0\)$"
-    ):
+    with pytest.raises(ValueError, match=r"^counts must have at least one row and one column, got shape \(1, 0\)$"):
         privatize({}, LEVEL, vocabulary=[])
 
 
@@ -423,9 +397,7 @@ def test_other_containers_are_refused(bad):
 
 
 def test_words_outside_the_vocabulary_are_refused_and_not_shown():
-    with pytest.raises(
-        ValueError, match=r"^counts must have only words of the vocabulary, got 2 outside it"
-    ) as caught:
+    with pytest.raises(ValueError, match=r"^counts must have only words of the vocabulary, got 2 outside it") as caught:
         privatize({"a": 1, "secret": 1, "other": 0}, LEVEL, vocabulary=["a"])
     assert "to drop them, pass {word: n for " in str(caught.value)
     assert "secret" not in str(caught.value)
@@ -450,9 +422,7 @@ def test_vocabulary_rules(vocabulary, error, text):
 def test_vocabulary_belongs_to_mappings():
     with pytest.raises(TypeError, match=r"^counts must be a mapping if a vocabulary is given, got list$"):
         privatize([[1]], LEVEL, vocabulary=["a"])
-    with pytest.raises(
-        ValueError, match=r"^column_labels must be left out if a vocabulary names the columns"
-    ):
+    with pytest.raises(ValueError, match=r"^column_labels must be left out if a vocabulary names the columns"):
         privatize({"a": 1}, LEVEL, vocabulary=["a"], column_labels=["a"])
 
 
@@ -544,9 +514,7 @@ def test_rows_may_have_levels_of_rho_of_their_own(tmp_path):
 
 def test_no_release_cuts_discrete_gaussian_reports():
     level = PrivacyLevel.zcdp(1)
-    with pytest.raises(
-        ValueError, match="truncate must be False or None with discrete Gaussian noise, got True"
-    ):
+    with pytest.raises(ValueError, match="truncate must be False or None with discrete Gaussian noise, got True"):
         privatize([[1, 2]], level, truncate=True)
     with pytest.raises(ValueError, match="truncated must be False with discrete Gaussian noise, got True"):
         Release([[1, 2]], level, True)

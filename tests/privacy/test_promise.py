@@ -10,27 +10,7 @@ from countveil.privacy import PrivacyLevel, promise
 pytestmark = pytest.mark.long
 
 RIGHT_AT_MOST = {"strong": 0.75, "moderate": 0.9, "weak": 0.99, "nothing": 1.0}
-EPSILONS = [
-    "0.1",
-    1,
-    "1.09",
-    "1.1",
-    "1.38",
-    "1.39",
-    2,
-    "2.19",
-    "2.2",
-    3,
-    "3.2",
-    "3.3",
-    4,
-    "4.5",
-    "4.7",
-    5,
-    7,
-    8,
-    20,
-]
+EPSILONS = ["0.1", 1, "1.09", "1.1", "1.38", "1.39", 2, "2.19", "2.2", 3, "3.2", "3.3", 4, "4.5", "4.7", 5, 7, 8, 20]
 
 
 def right_guesses(level, distance):
@@ -79,9 +59,7 @@ def test_a_difference_in_one_cell_is_the_easiest_to_see():
             found = wrong([(rate, d) for d in distances])
             assert found == pytest.approx(bound) if len(distances) == 1 else found > bound
     for one, other, distance in product((0.05, 0.5, 2.0), (0.1, 1.0), (1, 2, 5)):
-        assert wrong([(one, distance), (other, distance)]) > promise.wrong_guesses(
-            Fraction(one + other), distance
-        )
+        assert wrong([(one, distance), (other, distance)]) > promise.wrong_guesses(Fraction(one + other), distance)
 
 
 def test_wrong_guesses_become_fewer_with_every_unit_and_never_break():
@@ -93,13 +71,7 @@ def test_wrong_guesses_become_fewer_with_every_unit_and_never_break():
 
 @pytest.mark.parametrize(
     ("missing", "said"),
-    [
-        (0.5, "50.0%"),
-        (0.26894, "73.2%"),
-        (0.0066929, "99.4%"),
-        (6.1e-6, "99.9994%"),
-        (1e-12, "practically 100%"),
-    ],
+    [(0.5, "50.0%"), (0.26894, "73.2%"), (0.0066929, "99.4%"), (6.1e-6, "99.9994%"), (1e-12, "practically 100%")],
 )
 def test_shares_near_all_have_the_digits_that_tell_them_from_all(missing, said):
     assert promise.percent(missing) == said
@@ -154,9 +126,7 @@ def test_only_what_is_hard_to_tell_apart_is_called_so(epsilon, hard, precision):
     assert (right_guesses(level, precision) <= 0.75) == hard
 
 
-@pytest.mark.parametrize(
-    "level", [PrivacyLevel(1, 10), PrivacyLevel(9, 2), PrivacyLevel.zcdp(1), PrivacyLevel.zcdp(9)]
-)
+@pytest.mark.parametrize("level", [PrivacyLevel(1, 10), PrivacyLevel(9, 2), PrivacyLevel.zcdp(1), PrivacyLevel.zcdp(9)])
 def test_the_promise_is_a_sentence(level):
     assert " times as likely under one as under the other" in level.describe()
     assert "than under the other" not in level.describe()
@@ -172,8 +142,7 @@ def test_a_precision_below_one_count_is_described_by_one_count():
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "precision", "difference"),
-    [(10**9, 10**6, 1), (100, 100, 8), (10, 100, 79), (5, 10, 7), (6, "2.5", 1)],
+    ("epsilon", "precision", "difference"), [(10**9, 10**6, 1), (100, 100, 8), (10, 100, 79), (5, 10, 7), (6, "2.5", 1)]
 )
 def test_a_weak_level_names_the_smallest_difference_that_gives_it_away(epsilon, precision, difference):
     """A large N beside a larger epsilon must not read as if differences below N were hidden."""

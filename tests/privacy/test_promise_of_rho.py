@@ -8,14 +8,7 @@ import pytest
 from tests.privacy.test_promise import RIGHT_AT_MOST
 
 from countveil.privacy import PrivacyLevel, promise, promise_of_rho
-from countveil.privacy.promise_of_rho import (
-    describe,
-    epsilon_for,
-    right_guesses,
-    sentence,
-    strength,
-    wrong_guesses,
-)
+from countveil.privacy.promise_of_rho import describe, epsilon_for, right_guesses, sentence, strength, wrong_guesses
 
 RHOS = [0.005, 0.125, 2.0, 30.0]
 
@@ -72,9 +65,7 @@ def right_in(rho):
     return 0.5 + np.maximum(here - np.roll(here, 1), 0).sum() / 2
 
 
-@pytest.mark.parametrize(
-    "rho", [1e-4, 0.005, 0.125, 0.5, 0.8, 0.82, 1.0, 2.0, 2.08, 2.1, 4.5, 4.7, 12.0, 30.0]
-)
+@pytest.mark.parametrize("rho", [1e-4, 0.005, 0.125, 0.5, 0.8, 0.82, 1.0, 2.0, 2.08, 2.1, 4.5, 4.7, 12.0, 30.0])
 def test_words_go_by_the_exact_share_of_right_guesses(rho):
     """Which is (1 + the share of counts that the noise leaves as they are)/2."""
     level, right = PrivacyLevel.zcdp(rho), right_in(rho)
@@ -84,11 +75,7 @@ def test_words_go_by_the_exact_share_of_right_guesses(rho):
     (name,) = [name for name, most in RIGHT_AT_MOST.items() if right <= most][:1]
     assert strength(level.rho) == name
     said = right_guesses(level.rho)
-    assert (
-        said == "practically 100%"
-        if right > 1 - 1e-9
-        else right <= float(said.rstrip("%")) / 100 < right + 0.00101
-    )
+    assert said == "practically 100%" if right > 1 - 1e-9 else right <= float(said.rstrip("%")) / 100 < right + 0.00101
     assert f"right in at most {said} of cases" in level.describe()
     assert f"leaves {promise.unchanged(1 - unchanged)} of counts unchanged" in level.mechanism.describe()
 
@@ -116,16 +103,12 @@ def test_several_reports_with_the_same_noise_show_less_than_one_at_the_sum_of_th
     for _ in range(times - 1):
         summed = np.convolve(summed, masses(rho))
     noise = np.arange(len(summed)) - len(summed) // 2
-    distance = summed[
-        (noise > -times / 2) & (noise <= times / 2)
-    ].sum()  # the best guess is by the sum of the reports
+    distance = summed[(noise > -times / 2) & (noise <= times / 2)].sum()  # the best guess is by the sum of the reports
     assert distance <= 1 - 2 * wrong_guesses(Fraction(times * rho))
 
 
 def test_what_is_said():
-    assert describe(Fraction(1, 8)).startswith(
-        "Protected: any two sets of counts that differ by one unit in one cell "
-    )
+    assert describe(Fraction(1, 8)).startswith("Protected: any two sets of counts that differ by one unit in one cell ")
     assert "right in at most 60.0% of cases" in describe(Fraction(1, 8))
     assert "gives epsilon = 2.42 with delta = 10^-6" in describe(Fraction(1, 8))
     assert "d units in one cell have d^2 times this rho" in describe(Fraction(1, 8))

@@ -41,12 +41,7 @@ def test_a_release_knows_what_was_done():
 
 def test_a_release_is_made_of_levels_or_of_the_mechanisms_that_keep_them():
     levels = (LEVEL, PrivacyLevel(1, 1), LEVEL)
-    for given in (
-        levels,
-        list(levels),
-        tuple(level.mechanism for level in levels),
-        (each for each in levels),
-    ):
+    for given in (levels, list(levels), tuple(level.mechanism for level in levels), (each for each in levels)):
         release = Release([[1], [2], [3]], given, False)
         assert release.mechanism == tuple(level.mechanism for level in levels)
         assert release.levels == levels
@@ -77,9 +72,7 @@ def test_read_only_sparse_reports_can_be_computed_with():
 
 
 def test_the_schema_is_the_same_for_every_participant():
-    schema = [
-        privatize([[n, 0]] * n, LEVEL, row_labels=range(n), column_labels=["a", "b"]) for n in (1, 2, 3)
-    ]
+    schema = [privatize([[n, 0]] * n, LEVEL, row_labels=range(n), column_labels=["a", "b"]) for n in (1, 2, 3)]
     assert len({release.schema_hash for release in schema}) == 1
     others = [
         privatize([[0, 0]], LEVEL),
@@ -161,14 +154,8 @@ def test_a_notebook_is_shown_sizes_and_noise():
         (([[-1]], LEVEL, True), "truncated reports must not be negative, got -1"),
         ((np.array([[0.5]]), LEVEL, False), "reports must be integers"),
         ((np.zeros((0, 1), dtype=int), LEVEL, False), "reports must be integers with at least one row"),
-        (
-            ([[1], [2, 3]], LEVEL, False),
-            "reports must be rectangular and not empty, got rows of 1 and of 2 entries",
-        ),
-        (
-            ([[2**63]], LEVEL, False),
-            r"reports must be 64-bit whole numbers, got 9223372036854775808 at index \(0, 0\)",
-        ),
+        (([[1], [2, 3]], LEVEL, False), "reports must be rectangular and not empty, got rows of 1 and of 2 entries"),
+        (([[2**63]], LEVEL, False), r"reports must be 64-bit whole numbers, got 9223372036854775808 at index \(0, 0\)"),
         (([[True]], LEVEL, False), "reports must be 64-bit whole numbers"),
         (([], LEVEL, False), "reports must be rectangular and not empty, got an empty list"),
         (("text", LEVEL, False), "reports must be an array"),
@@ -176,31 +163,16 @@ def test_a_notebook_is_shown_sizes_and_noise():
         ((sp.csr_array(-np.eye(2, dtype=int)), LEVEL, True), "sparse reports must store only positive"),
         ((sp.csr_array(np.eye(2)), LEVEL, True), "sparse reports must be an integer csr_array"),
         ((sp.csr_array((0, 2), dtype=int), LEVEL, True), "reports must have at least one row"),
-        (
-            (sp.csr_array(([1, 1], [1, 0], [0, 2]), shape=(1, 2)), LEVEL, True),
-            "sparse reports must have sorted",
-        ),
-        (
-            (np.ones((2, 1), dtype=int), (LEVEL,), False),
-            "mechanism must be one, or one for each of 2 rows, got 1",
-        ),
+        ((sp.csr_array(([1, 1], [1, 0], [0, 2]), shape=(1, 2)), LEVEL, True), "sparse reports must have sorted"),
+        ((np.ones((2, 1), dtype=int), (LEVEL,), False), "mechanism must be one, or one for each of 2 rows, got 1"),
         (
             (np.ones((1, 1), dtype=int), (0.5,), False),
             "mechanism must be one, or one for each of 1 rows, got 0.5 in entry 0",
         ),
-        (
-            (np.ones((1, 1), dtype=int), 0.5, False),
-            "mechanism must be one, or one for each of 1 rows, got 0.5$",
-        ),
-        (
-            (np.ones((1, 1), dtype=int), PrivacyLevel(1, 2**41), False),
-            "mechanism must have a rate of at least",
-        ),
+        ((np.ones((1, 1), dtype=int), 0.5, False), "mechanism must be one, or one for each of 1 rows, got 0.5$"),
+        ((np.ones((1, 1), dtype=int), PrivacyLevel(1, 2**41), False), "mechanism must have a rate of at least"),
         ((np.ones((1, 1), dtype=int), TwoSidedGeometric(0.5), False), "mechanism must state its epsilon and"),
-        (
-            (np.ones((1, 1), dtype=int), LEVEL, False, (None,)),
-            "labels must have one entry for each of 2 axes",
-        ),
+        ((np.ones((1, 1), dtype=int), LEVEL, False, (None,)), "labels must have one entry for each of 2 axes"),
         ((np.ones((1, 1), dtype=int), LEVEL, False, (("a", "b"), None)), "labels of axis 0 must number 1"),
         (
             (np.ones((1, 1), dtype=int), LEVEL, False, ((1,), None)),
@@ -211,10 +183,7 @@ def test_a_notebook_is_shown_sizes_and_noise():
             (np.ones((1, 1), dtype=int), LEVEL, False, (("a\0",), None)),
             r"labels of axis 0 must be Unicode text .* got 'a.x00' in entry 0",
         ),
-        (
-            (np.ones((1, 2), dtype=int), LEVEL, False, (None, ("a", "\ud800"))),
-            "labels of axis 1 must be Unicode",
-        ),
+        ((np.ones((1, 2), dtype=int), LEVEL, False, (None, ("a", "\ud800"))), "labels of axis 1 must be Unicode"),
         ((np.ones((1, 2), dtype=int), LEVEL, 1), "truncated must be True or False, got 1"),
     ],
 )
@@ -287,9 +256,7 @@ def test_who_vouches_is_said_of_imported_reports_alone():
     level = PrivacyLevel(1, 1)
     own, imported = Release([[2]], level, False), Release([[2]], level, False, source="Others, 2020")
     assert "vouches" not in own.describe()
-    assert (
-        "Imported from: Others, 2020. Whoever imported them vouches for the mechanism" in imported.describe()
-    )
+    assert "Imported from: Others, 2020. Whoever imported them vouches for the mechanism" in imported.describe()
     assert "imported" in repr(imported)
     assert "imported from" in imported._repr_html_()
     assert own.source is None
@@ -326,10 +293,7 @@ def reports(*values):
         (lambda meta, _: reports(math.inf, 12, 0, 11), "must be finite"),
         (lambda meta, _: meta.update(mechanisms=[m.Rounding(3).to_json()]), "must not be missing"),
         (lambda meta, _: meta.update(truncated=True) or reports(-12, 12, 0, 11), "must not be negative"),
-        (
-            lambda meta, _: reports(0, 12, 0, 11)[:-1],
-            "of shape (2, 2) in 136 or 144 or 160 bytes, got 159 bytes",
-        ),
+        (lambda meta, _: reports(0, 12, 0, 11)[:-1], "of shape (2, 2) in 136 or 144 or 160 bytes, got 159 bytes"),
         (lambda meta, content: content.replace(b"<f8", b">f8"), "must hold arrays as described"),
         (lambda meta, content: content.replace(b"<f8", b"|O8"), "must hold arrays as described"),
     ],

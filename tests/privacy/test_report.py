@@ -92,12 +92,7 @@ def sealed(described):
         ),
         ("level", {"epsilon": "2/2", "precision": "10"}, "level.epsilon", "must be a positive reduced"),
         ("level", {"epsilon": "1"}, "level.precision", "must be there"),
-        (
-            "participant",
-            TOKEN.upper(),
-            "participant",
-            f"must be 32 hexadecimal digits, got {TOKEN.upper()!r}",
-        ),
+        ("participant", TOKEN.upper(), "participant", f"must be 32 hexadecimal digits, got {TOKEN.upper()!r}"),
         ("participant", TOKEN[1:], "participant", "must be 32 hexadecimal digits"),
         ("reports", [1, 2], "reports", "must number 3, got 2"),
         ("reports", [1, 2, -1], "reports[2]", "must be a whole number from 0 to"),
@@ -134,10 +129,7 @@ def test_the_seal_covers_every_byte():
     for wrong in (content.replace(b"41", b"42"), content[:place] + b" " + content[place:], content + b"\n"):
         with pytest.raises(RefusedError, match=r"r\.json: sha256 must be the SHA-256 of all before it"):
             report.decode(wrong, CUT, "r.json")
-    assert (
-        json.loads(content)["sha256"]
-        == hashlib.sha256(content[: -len(report._SEAL % (b"0" * 64))]).hexdigest()
-    )
+    assert json.loads(content)["sha256"] == hashlib.sha256(content[: -len(report._SEAL % (b"0" * 64))]).hexdigest()
 
 
 def test_a_report_of_another_study_is_called_so():

@@ -16,14 +16,10 @@ CRITICAL = 1e-7  # the noise cannot be seeded
 
 def share_up(counts, base, made):
     """Of every count, how many of its reports were rounded up."""
-    return np.asarray(round_randomly(made(counts), base).reports).reshape(np.shape(counts)) > np.asarray(
-        counts
-    )
+    return np.asarray(round_randomly(made(counts), base).reports).reshape(np.shape(counts)) > np.asarray(counts)
 
 
-@pytest.mark.parametrize(
-    "made", [np.asarray, lambda x: x.tolist(), sp.csr_array], ids=["array", "lists", "sparse"]
-)
+@pytest.mark.parametrize("made", [np.asarray, lambda x: x.tolist(), sp.csr_array], ids=["array", "lists", "sparse"])
 @pytest.mark.parametrize("base", [2, 3, 10])
 def test_the_chance_to_round_up_is_what_is_left_over(made, base):
     counts = np.repeat(np.arange(40, 40 + base), 2_000).reshape(base, -1)
@@ -61,9 +57,7 @@ def test_it_says_that_it_is_no_differential_privacy(tmp_path):
         check_again(Release([[3]], m.RandomRounding(5), False))
 
 
-@pytest.mark.parametrize(
-    ("counts", "base"), [([[-1]], 3), ([[0.5]], 3), ([[1]], 1), ([[1]], 2**32 + 1), ([[1]], 2.5)]
-)
+@pytest.mark.parametrize(("counts", "base"), [([[-1]], 3), ([[0.5]], 3), ([[1]], 1), ([[1]], 2**32 + 1), ([[1]], 2.5)])
 def test_what_cannot_be_rounded_is_refused(counts, base):
     with pytest.raises(ValueError, match=r"counts must|base must"):
         cv.round_randomly(counts, base)

@@ -65,9 +65,7 @@ def test_sizes_and_levels_in_words():
     )
     assert "(50% without the report). (N = 2.5, epsilon = 0.5;" in categories().meanings()[1]
     tenth = words(levels=[PrivacyLevel("0.2", "0.1")]).meanings()[0]
-    assert tenth.startswith(
-        "Moderate protection: whether you added or left out up to 1 word can be guessed right"
-    )
+    assert tenth.startswith("Moderate protection: whether you added or left out up to 1 word can be guessed right")
     assert (
         words(levels=[PrivacyLevel(4, 1)])
         .meanings()[0]
@@ -166,16 +164,8 @@ def test_a_file_that_breaks_a_rule_is_refused(tmp_path, key, value, field):
         ("title", "a\tb", "without blank ends, got 'a\\tb'"),
         ("title", "a" * 5000, "without blank ends, got 5000 characters"),
         ("address", "http://a.org", "or http on localhost, got 'http://a.org'"),
-        (
-            "levels",
-            [{"epsilon": "1", "precision": "10", "meaning": "Perfect secrecy."}],
-            "got 'Perfect secrecy.'",
-        ),
-        (
-            "schema",
-            json.loads(words().to_json())["schema"] | {"hash": "1" * 64},
-            "got '11111111",
-        ),
+        ("levels", [{"epsilon": "1", "precision": "10", "meaning": "Perfect secrecy."}], "got 'Perfect secrecy.'"),
+        ("schema", json.loads(words().to_json())["schema"] | {"hash": "1" * 64}, "got '11111111"),
     ],
 )
 def test_a_refusal_shows_what_stood_in_the_file(key, value, got):
@@ -185,9 +175,7 @@ def test_a_refusal_shows_what_stood_in_the_file(key, value, got):
 
 
 def test_a_study_in_older_words_is_refused_with_what_to_do():
-    with pytest.raises(
-        RefusedError, match=r"^s: format_version must be 2, got 1, .*with countveil study new$"
-    ):
+    with pytest.raises(RefusedError, match=r"^s: format_version must be 2, got 1, .*with countveil study new$"):
         study.read(json.dumps(changed("format_version", 1)).encode(), "s")
 
 
@@ -223,9 +211,7 @@ def test_the_schema_names_every_field_that_a_study_has():
     described = json.loads(study.SCHEMA_FILE.read_text())
     written = json.loads(words().to_json())
     assert (
-        set(described["properties"]) - {"address", "waves", "covariates"}
-        == set(described["required"])
-        == set(written)
+        set(described["properties"]) - {"address", "waves", "covariates"} == set(described["required"]) == set(written)
     )
     assert set(described["properties"]["schema"]["oneOf"][0]["properties"]) == set(written["schema"])
 
@@ -355,11 +341,7 @@ def test_a_first_row_is_no_header_if_it_looks_like_a_count_gone_wrong():
             b'{"Gr\xf6\xdfe": 3}',
             "got bytes that are not at 4. This is not plain text in UTF-8. Save it as plain text",
         ),
-        (
-            "text",
-            b"PK\x03\x04",
-            "must be plain text, got a file of another kind. This is an office document",
-        ),
+        ("text", b"PK\x03\x04", "must be plain text, got a file of another kind. This is an office document"),
         ("text", b"%PDF-1.7", "This is a PDF, not plain text. Open it, copy its text"),
         ("text", b"\xff", "must be UTF-8 text, got bytes that are not at 0"),
         ("csv", b"zebra\n", "must have 2 cells"),
@@ -436,9 +418,7 @@ def test_a_study_of_rho_that_breaks_a_rule_is_refused(change, field):
 
 
 def test_levels_of_both_kinds_do_not_mix_in_a_study():
-    with pytest.raises(
-        RefusedError, match="levels must be of one kind, got levels of epsilon and levels of rho"
-    ):
+    with pytest.raises(RefusedError, match="levels must be of one kind, got levels of epsilon and levels of rho"):
         of_rho(levels=[PrivacyLevel.zcdp(1), PrivacyLevel(1, 1)])
     with pytest.raises(RefusedError, match="reports must be 'signed' with discrete Gaussian noise"):
         of_rho(truncated=True)

@@ -38,9 +38,7 @@ def test_floating_point_thresholds_would_not_pass():
     assert rounded != _survival.magnitude(Fraction(1), 43, 63)
 
 
-@pytest.mark.parametrize(
-    "rate", [Fraction(1, 10**18), Fraction(1, 10**40), Fraction(10**9), Fraction(10**400)]
-)
+@pytest.mark.parametrize("rate", [Fraction(1, 10**18), Fraction(1, 10**40), Fraction(10**9), Fraction(10**400)])
 def test_thresholds_are_exact_at_the_extremes(rate):
     with mpmath.workprec(2000):
         for bits in (63, 191):
@@ -92,12 +90,8 @@ def test_they_hold_no_other_law(monkeypatch):
     assert not within(variance, 49, 63, zeros=2)  # zero counted twice
     assert not within(variance, 49, 63, zeros=0)
     lows, _ = _survival.gaussian_magnitude(variance, 49, 63)
-    rounded = (
-        Fraction(float(Fraction(25, 1) ** Fraction(1, 2)) * (1 + 2**-50)) ** 2
-    )  # sigma off by its last bits
-    assert not any(
-        low <= survival(rounded, k, 63) <= low + 2 for k, low in enumerate(lows, 1) if k in (1, 2, 10)
-    )
+    rounded = Fraction(float(Fraction(25, 1) ** Fraction(1, 2)) * (1 + 2**-50)) ** 2  # sigma off by its last bits
+    assert not any(low <= survival(rounded, k, 63) <= low + 2 for k, low in enumerate(lows, 1) if k in (1, 2, 10))
     whole = _survival._sums
     monkeypatch.setattr(_survival, "_sums", lambda terms, rest: whole(terms[:20], 0) + [0] * 29)
     assert not within(variance, 49, 63)  # a tail that ends

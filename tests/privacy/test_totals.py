@@ -97,14 +97,8 @@ def changed(path, meta=None, drop=None, member=None):
 @pytest.mark.parametrize(
     ("change", "rule"),
     [
-        (
-            {"meta": {"totals": [EXACT | {"over": [0]}]}},
-            r"as cells that are left, got 2 over \[0\] in family 0",
-        ),
-        (
-            {"meta": {"totals": [EXACT | {"over": [0], "size": 3}]}},
-            r"totals_0 of shape \(3,\) .* got 132 bytes",
-        ),
+        ({"meta": {"totals": [EXACT | {"over": [0]}]}}, r"as cells that are left, got 2 over \[0\] in family 0"),
+        ({"meta": {"totals": [EXACT | {"over": [0], "size": 3}]}}, r"totals_0 of shape \(3,\) .* got 132 bytes"),
         ({"meta": {"totals": [EXACT | {"over": [5]}]}}, "axes from 0 to 1"),
         ({"meta": {"totals": [1]}}, "must describe every family .* got 1 in family 0"),
         ({"meta": {"totals": 1}}, "totals of type list"),
@@ -147,16 +141,12 @@ FAMILIES = [
 
 
 def of_families(families=FAMILIES, **extras):
-    return Release(
-        HIDDEN, m.Suppression(10), False, source="Others", extras=Extras(totals=families, **extras)
-    )
+    return Release(HIDDEN, m.Suppression(10), False, source="Others", extras=Extras(totals=families, **extras))
 
 
 def plain(totals):
     """Families with groups as tuples, for comparisons."""
-    return tuple(
-        each._replace(groups=None if each.groups is None else tuple(map(int, each.groups))) for each in totals
-    )
+    return tuple(each._replace(groups=None if each.groups is None else tuple(map(int, each.groups))) for each in totals)
 
 
 def test_several_families_come_back_from_the_file_with_numpy_and_without(tmp_path, monkeypatch):
@@ -164,9 +154,7 @@ def test_several_families_come_back_from_the_file_with_numpy_and_without(tmp_pat
     made_here.save(tmp_path / "r.npz")
     found = Release.load(tmp_path / "r.npz")
     wanted = tuple(ReleasedTotals(*family) for family in FAMILIES)
-    wanted = tuple(
-        each._replace(groups=None if each.groups is None else tuple(each.groups)) for each in wanted
-    )
+    wanted = tuple(each._replace(groups=None if each.groups is None else tuple(each.groups)) for each in wanted)
     assert plain(found.extras.totals) == plain(made_here.extras.totals) == wanted
     assert found.describe() == made_here.describe()
     monkeypatch.setattr(_npy, "optional", lambda name: None)
@@ -192,9 +180,7 @@ def test_a_file_may_hold_families_and_masked_cells(tmp_path):
 
 def test_a_release_says_what_each_family_is_of():
     said = of_families().describe()
-    assert (
-        "1 exact total, sum over axis 1 (1 more are not known); 2 totals with discrete Gaussian noise" in said
-    )
+    assert "1 exact total, sum over axis 1 (1 more are not known); 2 totals with discrete Gaussian noise" in said
     assert "1 total with suppression of 1 to 9, sum over groups of cells (1 more are hidden)" in said
     assert "does not protect exact totals" in said
     assert "exact" not in of_families(FAMILIES[1:2]).describe()
@@ -218,10 +204,7 @@ def test_a_release_says_what_each_family_is_of():
         ((None, (1, 2), None, [0, 1, 0, 1, 0, 1], ("a",)), "must be 2 strings, got 1"),
         ((None, (1, 2), None, [0, 1, 0, 1, 0, 1], ("a", 7)), "must be 2 strings, got 7 in entry 1"),
         ((None, (1, 2), None, [0, 1, 0, 1, 0, 1], ("a", "a")), "differ from each other, got 'a' twice"),
-        (
-            (None, (1, 2), None, [0, 1, 0, 1, 0, 1], ("a", "b\0")),
-            "Unicode text without NUL .* got 'b.*' in entry 1",
-        ),
+        ((None, (1, 2), None, [0, 1, 0, 1, 0, 1], ("a", "b\0")), "Unicode text without NUL .* got 'b.*' in entry 1"),
         (((1,), (1, 2), None, None, None, 5), r"list of families, .* got \[\(\(1,\)"),
     ],
 )
@@ -272,11 +255,7 @@ def test_descriptions_of_families_that_were_changed_are_refused_in_words(change,
     ("name", "member", "rule"),
     [
         ("total_of_cell_3", _npy.encode([0, 0, 2, 1, -1, -1], (6,)), "from -1 to 1, got 2"),
-        (
-            "totals_1",
-            _npy.encode_real([0.5, 14.0, math.nan], (3,)),
-            "whole numbers with discrete Gaussian, got 0.5 in",
-        ),
+        ("totals_1", _npy.encode_real([0.5, 14.0, math.nan], (3,)), "whole numbers with discrete Gaussian, got 0.5 in"),
         ("totals_0", _npy.encode_real([15.0, 2.0], (2,)), "whole numbers from 0 .* got 15.0 in"),
         ("totals_0", _npy.encode([15, -4], (2,)), "whole numbers from 0 .* got -4 in entry 1"),
         ("totals_4", _npy.encode([30], (1,)), "got 130 bytes"),

@@ -92,9 +92,7 @@ def small_data(levels, seed=3):
     mask = np.zeros((4, 4), dtype=bool)
     mask[1, 2] = True
     level = LEVELS[levels] if levels != "by row" else LEVELS[levels][:, None]
-    reports = rng.negative_binomial(1.0, 0.3, (4, 4)) + two_sided_geometric(
-        np.broadcast_to(level, (4, 4)), rng
-    )
+    reports = rng.negative_binomial(1.0, 0.3, (4, 4)) + two_sided_geometric(np.broadcast_to(level, (4, 4)), rng)
     data = cv.PrivatizedCounts(reports, LEVELS[levels], mask)
     return data, mask, np.maximum(reports, 0), np.broadcast_to(level, (4, 4)), rng
 
@@ -280,9 +278,7 @@ def test_scores_of_a_fit_are_each_draws_own(topics):
 def test_simulated_reports_are_of_each_draws_own_law(topics):
     fit, data = topics
     simulated = fit.predict_reports(400, np.random.default_rng(1))
-    means = [
-        fit.model_.likelihood.mean(theta @ phi.T, own).sum() for (theta, phi), own in fit._reader.draws()
-    ]
+    means = [fit.model_.likelihood.mean(theta @ phi.T, own).sum() for (theta, phi), own in fit._reader.draws()]
     by_noise = data.noise.mean_at_zero(0.5) * np.prod(SIZE)
     total = simulated.sum(("doc", "word")).to_numpy()
     assert np.mean(means) < total.mean() < np.mean(means) + 1.2 * by_noise
@@ -298,8 +294,7 @@ def test_laws_of_true_counts_are_averages_over_the_parameter(topics):
     found = laws_by_draws(reports, rates, TWO_SIDED_GEOMETRIC, level, likelihood, [parameters(p) for p in P])
     for i, (report, law) in enumerate(zip(reports, found, strict=True)):
         weights = [
-            mass(rate[i], p) * kernel(report, np.arange(3000), level[i])
-            for rate, p in zip(rates, P, strict=True)
+            mass(rate[i], p) * kernel(report, np.arange(3000), level[i]) for rate, p in zip(rates, P, strict=True)
         ]
         expected = np.mean([each / each.sum() for each in weights], axis=0)
         np.testing.assert_allclose(law, expected[: law.size], rtol=1e-8, atol=1e-14)

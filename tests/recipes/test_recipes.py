@@ -164,9 +164,7 @@ def test_a_mechanism_that_has_no_line_in_the_table_is_refused_in_words(tmp_path)
     rates, rng = planted(20.0)
     noise = ThinningNoise()
     data = Observations(noise.sample(rng.poisson(rates), 0.3, rng), 0.3, noise=noise)
-    with pytest.raises(
-        ValueError, match=r"mechanism must be one of \['two-sided geometric'\], got 'thinning'"
-    ):
+    with pytest.raises(ValueError, match=r"mechanism must be one of \['two-sided geometric'\], got 'thinning'"):
         fitted(cv.TopicModel(K, **SHORTER), data).predict_reports(1, rng)
 
 
@@ -186,9 +184,7 @@ def pairs(monkeypatch):
     likelihood = Pairs()
     monkeypatch.setitem(LIKELIHOODS, likelihood.name, likelihood)
     for name in ("gibbs",):
-        monkeypatch.setitem(
-            METHODS, name, type("Pairs", (METHODS[name],), {"likelihoods": ("poisson", "pairs")})
-        )
+        monkeypatch.setitem(METHODS, name, type("Pairs", (METHODS[name],), {"likelihoods": ("poisson", "pairs")}))
     return likelihood
 
 
@@ -198,9 +194,9 @@ def test_a_likelihood_has_the_law_of_its_reports(pairs, alpha):
     for report, rate in [(1, 0.3), (2, 1e-6), (3, 2.0), (7, 0.5), (20, 30.0)]:
         kernel = lambda r, y: (1 - alpha) / (1 + alpha) * alpha ** np.abs(r - y)  # noqa: E731
         score, mean = brute(pairs.log_mass, kernel, report, rate)
-        assert report_scores(
-            law, FIRST, FIRST, np.array([report]), np.array(alpha), np.array([rate])
-        ) == pytest.approx(score)
+        assert report_scores(law, FIRST, FIRST, np.array([report]), np.array(alpha), np.array([rate])) == pytest.approx(
+            score
+        )
         assert ratio_of(law, report, rate, alpha) == pytest.approx(0.5 * mean / rate, rel=1e-9)
     none = report_scores(law, FIRST, FIRST, np.array([0]), np.array(alpha), np.array([0.7]))[0]
     kernel = lambda r, y: alpha**y / (1 + alpha)  # noqa: E731
@@ -296,9 +292,7 @@ def test_a_prior_fits(lognormal, tmp_path, method):
 
 def test_a_method_that_cannot_treat_a_prior_says_so(lognormal):
     model = TopicsOfLogNormals(K, method="cavi", **SHORT)
-    with pytest.raises(
-        ValueError, match=r"independent gammas for method 'cavi', got one of kind 'log-normal'"
-    ):
+    with pytest.raises(ValueError, match=r"independent gammas for method 'cavi', got one of kind 'log-normal'"):
         model.fit(cv.PrivatizedCounts(np.ones(SIZE, dtype=int), 0.5))
 
 

@@ -48,9 +48,7 @@ def test_estimates_have_the_count_for_their_mean(count):
 
 
 def test_reports_that_are_impossible_or_truncated_at_zero_are_refused():
-    with pytest.raises(
-        ValueError, match=r"reports must be at least -3, under uniform noise \(w 3\), got -4.0"
-    ):
+    with pytest.raises(ValueError, match=r"reports must be at least -3, under uniform noise \(w 3\), got -4.0"):
         cv.Reports([[-4, 2]], Uniform(W))
     with pytest.raises(ValueError, match="truncated at zero"):
         cv.Reports(np.zeros((9, 9)), Uniform(W))

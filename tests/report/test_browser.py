@@ -56,11 +56,7 @@ def pages(fits):
 @pytest.fixture(scope="module")
 def written(tmp_path_factory, topic_fit, release, block_fit, network, tensor_fit, events):
     folder = tmp_path_factory.mktemp("pages")
-    fits = {
-        "topics": (topic_fit, release),
-        "blocks": (block_fit, network),
-        "tensor": (tensor_fit, events),
-    }
+    fits = {"topics": (topic_fit, release), "blocks": (block_fit, network), "tensor": (tensor_fit, events)}
     for name, page in pages(fits).items():
         (folder / f"{name}.html").write_text(page, encoding="utf-8")
         for width in (1400, 390):

@@ -30,9 +30,7 @@ def test_what_the_fit_knows_is_said_and_the_rest_is_an_open_box_with_its_command
     assert found["Method"].said == "gibbs: 2 chains of 10 draws after 10 sweeps of tuning."
     assert found["Simulated releases"].command == "countveil checklist fit.nc --release release.npz"
     assert found["Number of components"].command == "countveil compare release.npz --topics 1,3,6 --seed 1"
-    command = (
-        "countveil fit topics release.npz -o other.nc --topics 3 --draws 10 --tune 10 --chains 2 --seed 1 "
-    )
+    command = "countveil fit topics release.npz -o other.nc --topics 3 --draws 10 --tune 10 --chains 2 --seed 1 "
     assert found["Priors"].command.startswith(f"{command}--prior-shape 0.1\n")
     assert found["Expected sum of counts"].said == f"{topic_fit.totals()}."
     for name in ("Simulated releases", "Number of components", "Priors", "Prior predictive check"):
@@ -94,10 +92,7 @@ def test_who_vouches_for_the_noise_is_said():
 def test_a_release_that_keeps_no_level_is_not_said_to_have_stated_one():
     rounded = cv.round_randomly(COUNTS, 3)
     found = items(cv.TopicModel(2, **QUICK).fit(rounded), rounded)
-    assert (
-        found["Level as it was stated"].said
-        == "There is none: random rounding (base 3) states no level of privacy."
-    )
+    assert found["Level as it was stated"].said == "There is none: random rounding (base 3) states no level of privacy."
     assert "not differential privacy" in found["Statement"].said
 
 
@@ -140,9 +135,7 @@ def test_it_is_markdown_without_a_label_of_the_data(topic_fit, block_fit, tensor
     for fit, option in ((topic_fit, "--topics"), (block_fit, "--communities"), (tensor_fit, "--components")):
         made = checklist_of(fit, files=Files("'my fit.nc'"))
         said = str(made)
-        assert said.startswith(
-            f"# Checklist for a paper\n\n{len(made.open)} of {len(made.items)} boxes are open."
-        )
+        assert said.startswith(f"# Checklist for a paper\n\n{len(made.open)} of {len(made.items)} boxes are open.")
         assert said.count("\n- [ ] ") == len(made.open)
         assert said.count("\n- [x] ") == len(made.items) - len(made.open)
         assert option in said
@@ -179,9 +172,7 @@ def test_the_box_of_the_sum_is_that_of_the_verdict(topic_fit, monkeypatch):
     for fitted, done, said in (
         ((100.0, 95.0, 105.0), True, False), ((120.0, 112.0, 128.0), True, True), ((200.0, 190.0, 210.0), False, True)
     ):  # fmt: skip
-        monkeypatch.setattr(
-            type(topic_fit), "totals", lambda self, f=fitted: Totals(100.0, 10.0, f[0], f[1], f[2])
-        )
+        monkeypatch.setattr(type(topic_fit), "totals", lambda self, f=fitted: Totals(100.0, 10.0, f[0], f[1], f[2]))
         item = items(topic_fit)["Expected sum of counts"]
         assert (item.done, "which the fit lies outside of: report the interval" in item.said) == (done, said)
 
@@ -209,10 +200,7 @@ def test_a_learned_shape_has_its_prior_and_its_posterior(fit):
     draws = fit.posterior["posterior"]["phi_shape"].to_numpy()
     low, high = np.quantile(draws, [0.05, 0.95])
     assert "log-normal of median 0.1 and log standard deviation 1" in found["phi"]
-    assert (
-        f"Posterior mean of the shape: {draws.mean():.2g} (90% interval {low:.2g} to {high:.2g})."
-        in found["phi"]
-    )
+    assert f"Posterior mean of the shape: {draws.mean():.2g} (90% interval {low:.2g} to {high:.2g})." in found["phi"]
 
 
 def test_a_known_shape_and_rates_that_are_learned_or_known():

@@ -62,9 +62,7 @@ def test_a_release_of_rho_is_that_of_its_fit():
     release = release_of(COUNTS, cv.PrivacyLevel.zcdp(1))
     fit = cv.TopicModel(2, **QUICK).fit(release)
     assert observed(fit, release).shape == COUNTS.shape
-    with pytest.raises(
-        ValueError, match=r"with the mechanism discrete Gaussian noise \(rho 1\), got discrete"
-    ):
+    with pytest.raises(ValueError, match=r"with the mechanism discrete Gaussian noise \(rho 1\), got discrete"):
         observed(fit, release_of(COUNTS, cv.PrivacyLevel.zcdp(2)))
     assert "Every count" not in render(fit)
     assert "simulated" in render(fit, release)

@@ -132,7 +132,5 @@ def test_where_there_is_nothing_to_compare_it_is_refused(topic_fit):
     with pytest.raises(ValueError, match="naive needs the release that was fitted, got none"):
         render(topic_fit, naive=True)
     exact = cv.TopicModel(2, **QUICK).fit(cv.ExactCounts(counts))
-    with pytest.raises(
-        ValueError, match=r"the naive comparison needs a fit of private counts, got exact counts"
-    ):
+    with pytest.raises(ValueError, match=r"the naive comparison needs a fit of private counts, got exact counts"):
         naive_fit(exact, release_of(counts))

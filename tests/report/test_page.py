@@ -14,14 +14,7 @@ from countveil.fit.reading import FitReader
 from countveil.inference.diagnostics import Diagnostics, Share, State, diagnose_optimiser
 from countveil.privacy._text import plain
 from countveil.report import render, write_report
-from countveil.report.page import (
-    LONGEST_VALUE,
-    diagnostic_rows,
-    headline_of,
-    labels_for_readers,
-    parameters,
-    trust,
-)
+from countveil.report.page import LONGEST_VALUE, diagnostic_rows, headline_of, labels_for_readers, parameters, trust
 from countveil.report.sections import cards, number, percent
 from tests import dates
 from tests.effects import the_fit
@@ -131,9 +124,7 @@ def test_topics_are_said_with_their_numbers(topic_fit, release, pages):
     positive = (np.asarray(release.reports) > 0).mean()
     alpha = release.alpha
     by_noise = percent(alpha / (1 + alpha))
-    assert (
-        f"positive reports {percent(positive)}; noise alone would give {by_noise}; this fit expects" in text
-    )
+    assert f"positive reports {percent(positive)}; noise alone would give {by_noise}; this fit expects" in text
 
 
 def test_all_cards_have_bars_to_one_scale(topic_fit):
@@ -214,9 +205,7 @@ def test_intervals_of_a_fit_that_failed_a_check_promise_nothing(topic_fit, relea
         ),
     ],
 )
-def test_the_headline_has_its_meaning_and_what_follows(
-    topic_fit, state, verdict, meaning, consequence, monkeypatch
-):
+def test_the_headline_has_its_meaning_and_what_follows(topic_fit, state, verdict, meaning, consequence, monkeypatch):
     monkeypatch.setattr(FitReader, "unshared", lambda self: [])
     judged = topic_fit.diagnostics()._replace(state=state, verdict=verdict)
     assert headline_of(topic_fit, judged) == (state.capitalize(), meaning, consequence)
@@ -383,8 +372,7 @@ def test_draws_that_are_not_calibrated_are_checked_against_nothing(release, topi
 
 
 @pytest.mark.parametrize(
-    ("alpha", "said"),
-    [(1e-4, "about the sum of the true counts"), (0.8, " times the sum of the true counts")],
+    ("alpha", "said"), [(1e-4, "about the sum of the true counts"), (0.8, " times the sum of the true counts")]
 )
 def test_what_taking_reports_for_counts_would_give_is_said(alpha, said):
     rng = np.random.default_rng(1)

@@ -50,10 +50,7 @@ def test_of_several_levels_the_least_protective_is_told():
 @pytest.mark.parametrize("mechanism", [cv.mechanisms.TwoSidedGeometric(0.3), cv.mechanisms.RandomRounding(3)])
 def test_a_page_of_a_fit_with_totals_does_not_say_that_it_is_of_the_reports_alone(mechanism):
     reports = cv.simulate_reports(COUNTS, mechanism, np.random.default_rng(2))
-    for totals, said in (
-        (None, "reports, and nothing on it"),
-        ([(1, COUNTS.sum(1))], "totals published with them"),
-    ):
+    for totals, said in ((None, "reports, and nothing on it"), ([(1, COUNTS.sum(1))], "totals published with them")):
         found = promise_of(fit_of(cv.Reports(reports, mechanism, totals=totals)))
         assert said in found.paragraphs[0]
         assert ("totals" in found.paragraphs[0]) == (totals is not None)
@@ -84,9 +81,7 @@ def test_cells_without_noise_are_told():
     assert "Some counts carry no noise at all" in found.paragraphs[2]
 
 
-@pytest.mark.parametrize(
-    ("epsilon", "said"), [(1, "was protected"), (3, "hides little"), (8, "practically nothing")]
-)
+@pytest.mark.parametrize(("epsilon", "said"), [(1, "was protected"), (3, "hides little"), (8, "practically nothing")])
 def test_a_weak_level_is_not_called_protection(epsilon, said):
     fit = fit_of(cv.PrivatizedCounts(COUNTS, math.exp(-epsilon)))
     assert said in promise_of(fit).headline
@@ -116,9 +111,7 @@ def test_imported_reports_are_vouched_for_by_whoever_imported_them():
         fit = fit_of(release)
         for given in ([release], []):
             found = promise_of(fit, *given)
-            assert found.headline.startswith(
-                "The reports were imported from: Others, 2020. Whoever imported them"
-            )
+            assert found.headline.startswith("The reports were imported from: Others, 2020. Whoever imported them")
             assert "before anybody but their owner" not in " ".join(found.paragraphs)
             assert said in " ".join(found.paragraphs)
         assert "Others, 2020" in fit._repr_html_()
@@ -164,9 +157,7 @@ def test_joined_releases_describe_themselves_beside_the_fit_of_their_reports():
 def test_waves_of_a_study_are_added_up_and_their_release_is_that_of_the_fit():
     people, names = tuple(f"p{i // 2}" for i in range(6)), ("spring", "summer")
     labels = (people, tuple(f"w{v}" for v in range(5)))
-    release = cv.Release(
-        COUNTS, cv.PrivacyLevel(1, 1), True, labels, extras=Extras(waves=(names, (0, 1) * 3))
-    )
+    release = cv.Release(COUNTS, cv.PrivacyLevel(1, 1), True, labels, extras=Extras(waves=(names, (0, 1) * 3)))
     fit = cv.DynamicModel(2, time=1, **QUICK).fit(cv.by_wave(release))
     *_, said = promise_of(fit, release).paragraphs
     assert "come to at most epsilon 2 at N = 1" in said

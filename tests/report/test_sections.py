@@ -90,9 +90,9 @@ def test_several_kinds_of_components_have_a_section_each(tucker):
 
 def test_a_network_of_any_model_has_its_pictures_in_its_own_words(network):
     dims = {"c": "club", "i": "person"}
-    model = cv.PoissonFactorization(
-        "ic,jd,cd->ij", {"c": 2, "d": 2}, shared={"jd": "ic"}, dims=dims, **QUICK
-    ).fit(network)
+    model = cv.PoissonFactorization("ic,jd,cd->ij", {"c": 2, "d": 2}, shared={"jd": "ic"}, dims=dims, **QUICK).fit(
+        network
+    )
     page = read(render(model, network))
     assert "8 actors and their directed contacts" in page.text
     assert "from the club of the row to the club of the column" in page.text
@@ -114,9 +114,7 @@ def test_topics_that_only_some_chains_found_are_shown_as_such(topic_fit):
     draws, own = fit.posterior["posterior"], np.eye(4).repeat(2, axis=1) / 2.0
     for chain in range(3):
         topics = [0, 1, 3 if chain == 2 else 2]
-        draws["phi"][chain] = 0.9 * own[topics] + 0.1 * np.random.default_rng(chain).dirichlet(
-            np.ones(8), (10, 3)
-        )
+        draws["phi"][chain] = 0.9 * own[topics] + 0.1 * np.random.default_rng(chain).dirichlet(np.ones(8), (10, 3))
     fit._adopt(fit.posterior)
     (kind,) = kinds(fit, 2)
     assert [card.support for card in kind.cards] == ["", "", "support 67%"]
@@ -137,9 +135,7 @@ def test_topics_that_only_some_chains_found_are_shown_as_such(topic_fit):
 
 m = cv.mechanisms
 COUNTS = np.random.default_rng(2).poisson(np.outer(np.arange(1, 8), [1, 1, 2, 3, 6]))
-PUBLISHED = pd.DataFrame(
-    np.where((COUNTS > 0) & (COUNTS < 10), np.nan, COUNTS), columns=["a", NASTY, "c", "d", "e"]
-)
+PUBLISHED = pd.DataFrame(np.where((COUNTS > 0) & (COUNTS < 10), np.nan, COUNTS), columns=["a", NASTY, "c", "d", "e"])
 
 
 @pytest.fixture(scope="module")
@@ -163,9 +159,7 @@ def test_the_largest_hidden_counts_are_shown_with_intervals(fitted, monkeypatch)
     monkeypatch.setattr(sections, "hidden_picture", lambda table: drawn.append(table) or original(table))
     page = render(fit, data)
     section = section_of(page)
-    assert (
-        f"The release hides {n} counts. The picture shows the 20 with the largest expected values" in section
-    )
+    assert f"The release hides {n} counts. The picture shows the 20 with the largest expected values" in section
     assert "with 90% intervals" in section
     assert '<a href="#hidden">' in page
     table = fit.counts_table(data)
@@ -248,10 +242,7 @@ def test_the_page_of_a_bursty_fit_shows_its_dispersion(bursty):
     assert said in text
     assert "Try likelihood" not in text
     known = fit_of_bursts(bursty, QUICK, likelihood="negative-binomial", dispersion=0.9)
-    assert (
-        "The dispersion p is 0.90, which was given: the variance of a count is 10 times"
-        in read(render(known)).text
-    )
+    assert "The dispersion p is 0.90, which was given: the variance of a count is 10 times" in read(render(known)).text
 
 
 def test_the_burstiest_columns_are_listed_by_name(bursty):
@@ -302,9 +293,7 @@ def test_tables_of_many_rows_are_left_out(topic_fit, monkeypatch):
 
 
 def test_an_optimiser_has_none(release):
-    fit = cv.TopicModel(
-        2, method="em", **{k: v for k, v in QUICK.items() if k in ("seed", "progress", "threads")}
-    )
+    fit = cv.TopicModel(2, method="em", **{k: v for k, v in QUICK.items() if k in ("seed", "progress", "threads")})
     assert tuning_tables(fit.fit(release)) == []
 
 

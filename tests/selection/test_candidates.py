@@ -30,10 +30,7 @@ def test_names_are_what_differs_in_the_order_of_the_constructor():
     with pytest.raises(ValueError, match="models must differ from each other, got 2 that are alike"):
         named_models([cv.TopicModel(5), cv.TopicModel(5, method=cv.Gibbs())])
     found = candidates_of(DATA, [cv.TopicModel(5), cv.BlockModel(2)], {})
-    assert [each.name for each in found] == [
-        "model=TopicModel, n_topics=5",
-        "model=BlockModel, n_communities=2",
-    ]
+    assert [each.name for each in found] == ["model=TopicModel, n_topics=5", "model=BlockModel, n_communities=2"]
     assert found[0].differs == {"model": "TopicModel", "n_topics": 5}
 
 
@@ -58,15 +55,10 @@ def test_numbers_of_layers_are_part_of_names():
 
 def test_starts_and_fixed_factors_are_told_apart_by_their_values():
     start = np.ones((6, 2))
-    one, other = (
-        candidates_of(DATA, [cv.TopicModel(2, start={"theta": x})], {})[0] for x in (start, 2 * start)
-    )
+    one, other = (candidates_of(DATA, [cv.TopicModel(2, start={"theta": x})], {})[0] for x in (start, 2 * start))
     assert one.facts != other.facts
     spec = ("dk,vk->dv", {"k": 2})
-    named = {
-        str(scale): cv.PoissonFactorization(*spec, fixed={"vk": scale * start}, method="em")
-        for scale in (1, 2)
-    }
+    named = {str(scale): cv.PoissonFactorization(*spec, fixed={"vk": scale * start}, method="em") for scale in (1, 2)}
     one, other = candidates_of(DATA, named, {})
     assert one.facts != other.facts
     with pytest.raises(ValueError, match="names that differ, got 'fixed=dict' twice: pass a dict"):
@@ -85,27 +77,11 @@ def test_starts_and_fixed_factors_are_told_apart_by_their_values():
         ({"a": 3}, TypeError, "models of countveil, such as TopicModel, got int"),
         ({3: cv.TopicModel(2)}, ValueError, "models must have names that are text, got 3"),
         ({" ": cv.TopicModel(2)}, ValueError, "models must have names that are text, got ' '"),
-        (
-            [cv.TopicModel(2), cv.TopicModel(2, seed=4)],
-            ValueError,
-            "must differ from each other, got 2 that are",
-        ),
+        ([cv.TopicModel(2), cv.TopicModel(2, seed=4)], ValueError, "must differ from each other, got 2 that are"),
         ([cv.TopicModel(2), cv.TopicModel(2), cv.TopicModel(3)], ValueError, "got 'n_topics=2' twice"),
-        (
-            [cv.TopicModel(0), cv.TopicModel(2)],
-            ValueError,
-            "'n_topics=0' is not: n_topics must be a whole number",
-        ),
-        (
-            [cv.TensorModel(2, modes="abc")],
-            ValueError,
-            "'TensorModel' is not: modes must name each of the 2 axes",
-        ),
-        (
-            [cv.BlockModel(2, directed=False)],
-            ValueError,
-            "'BlockModel' is not: an undirected network must report",
-        ),
+        ([cv.TopicModel(0), cv.TopicModel(2)], ValueError, "'n_topics=0' is not: n_topics must be a whole number"),
+        ([cv.TensorModel(2, modes="abc")], ValueError, "'TensorModel' is not: modes must name each of the 2 axes"),
+        ([cv.BlockModel(2, directed=False)], ValueError, "'BlockModel' is not: an undirected network must report"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(models, error, message):
@@ -114,14 +90,10 @@ def test_what_cannot_be_compared_is_refused(models, error, message):
 
 
 def test_data_of_other_kinds_and_noise_are_refused():
-    with pytest.raises(
-        TypeError, match=r"models must be for these data, but 'TopicModel' is not: data must carry"
-    ):
+    with pytest.raises(TypeError, match=r"models must be for these data, but 'TopicModel' is not: data must carry"):
         candidates_of(REPORTS, [cv.TopicModel(2)], {})
     given = [cv.TopicModel(2, alpha=alpha) for alpha in (0.3, 0.4)]
-    with pytest.raises(
-        ValueError, match=r"must see the same reports under the same noise, got 'alpha=0.3' with"
-    ):
+    with pytest.raises(ValueError, match=r"must see the same reports under the same noise, got 'alpha=0.3' with"):
         candidates_of(REPORTS, given, {})
     tensor = cv.PrivatizedCounts(REPORTS.reshape(6, 3, 2), 0.4)
     with pytest.raises(ValueError, match="'n_topics=2' is not: "):

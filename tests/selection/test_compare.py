@@ -58,16 +58,12 @@ def many_draws(early, late):
 @pytest.mark.long
 def test_the_score_is_the_log_of_the_mean_probability_extrapolated_to_many_draws_and_chains(reports):
     data = cv.PrivatizedCounts(reports, ALPHA)
-    found = cv.compare(
-        data, [cv.TopicModel(2, likelihood="poisson", chains=2), cv.TopicModel(2)], 3, 5, **SHORT
-    )
+    found = cv.compare(data, [cv.TopicModel(2, likelihood="poisson", chains=2), cv.TopicModel(2)], 3, 5, **SHORT)
     own = np.flatnonzero(found.folds == 1)
     mask = np.zeros(reports.shape, dtype=bool)
     mask[found.rows[own], found.columns[own]] = True
     assert own.size == mask.sum() == 36
-    seed = int(
-        np.random.SeedSequence(5).spawn(4)[2].generate_state(1, np.uint64)[0] >> 1
-    )  # of this fold's fits
+    seed = int(np.random.SeedSequence(5).spawn(4)[2].generate_state(1, np.uint64)[0] >> 1)  # of this fold's fits
     for m, likelihood in enumerate(("poisson", "negative-binomial")):
         fit = cv.TopicModel(2, likelihood=likelihood, chains=2, method=cv.Gibbs(thin=2), seed=seed, **SHORT)
         draws = fit.fit(cv.PrivatizedCounts(reports, ALPHA, mask)).posterior["posterior"].dataset
@@ -85,10 +81,7 @@ def test_the_score_is_the_log_of_the_mean_probability_extrapolated_to_many_draws
 
 @pytest.mark.long
 def test_scores_are_about_the_chains_that_a_model_asks_for(reports):
-    data, each = (
-        cv.PrivatizedCounts(reports, ALPHA),
-        [cv.TopicModel(2, chains=n) for n in (1, 2, 4)],
-    )
+    data, each = (cv.PrivatizedCounts(reports, ALPHA), [cv.TopicModel(2, chains=n) for n in (1, 2, 4)])
     one, two, four = cv.compare(data, each, 3, 5, **SHORT).scores
     assert one.mean() < two.mean()
     more, told = four - two, 0.5 * (two - one)
@@ -102,9 +95,7 @@ def test_scores_are_about_the_chains_that_a_model_asks_for(reports):
         few, many = cv.compare(data, fitted, 3, 5, **SHORT).scores
         np.testing.assert_array_equal(few, many)
     for wrong in ("four", None, 2.5, 0):
-        with pytest.raises(
-            ValueError, match=r"chains must be a whole number( of at least 1| or .auto.), got"
-        ):
+        with pytest.raises(ValueError, match=r"chains must be a whole number( of at least 1| or .auto.), got"):
             cv.compare(data, models(chains=wrong), 3, 5, **SHORT)
 
 
@@ -155,11 +146,7 @@ def test_both_cells_of_an_undirected_pair_are_hidden_together(fitted, model):
 def test_directed_pairs_are_cells_of_their_own_and_self_loops_are_not_scored(fitted):
     counts = np.random.default_rng(2).poisson(3.0, (6, 6))
     found = cv.compare(
-        cv.PrivatizedCounts(counts, ALPHA),
-        [cv.BlockModel(2), cv.BlockModel(2, self_loops=True)],
-        2,
-        1,
-        **SHORT,
+        cv.PrivatizedCounts(counts, ALPHA), [cv.BlockModel(2), cv.BlockModel(2, self_loops=True)], 2, 1, **SHORT
     )
     assert list(found.names) == ["self_loops=False", "self_loops=True"]
     assert found.rows.size == 30
@@ -257,13 +244,8 @@ def test_a_fit_that_fails_is_reported_and_not_hidden(reports, monkeypatch):
     found = cv.compare(data, models(), 2, 1, **SHORT)
     assert found.best == "n_topics=1"
     assert found.table.set_index("model")["score"].isna().tolist() == [False, True]
-    assert (
-        "n_topics=2 was not scored: its fit without fold 1 failed (FloatingPointError: lost)."
-        in found.verdict
-    )
-    with pytest.raises(
-        ValueError, match=r"at least one that can be fitted, got . that failed, the first with: .*lost"
-    ):
+    assert "n_topics=2 was not scored: its fit without fold 1 failed (FloatingPointError: lost)." in found.verdict
+    with pytest.raises(ValueError, match=r"at least one that can be fitted, got . that failed, the first with: .*lost"):
         cv.compare(data, models()[1:], 2, 1, **SHORT)
 
 
@@ -331,9 +313,7 @@ def test_a_checkpoint_that_is_no_path_is_refused(reports):
 @pytest.mark.long
 def test_a_checkpoint_in_no_folder_is_refused(reports, tmp_path):
     with pytest.raises(FileNotFoundError, match="checkpoint must go to a folder that exists"):
-        cv.compare(
-            cv.PrivatizedCounts(reports, ALPHA), models(), seed=1, checkpoint=tmp_path / "no" / "kept.npz"
-        )
+        cv.compare(cv.PrivatizedCounts(reports, ALPHA), models(), seed=1, checkpoint=tmp_path / "no" / "kept.npz")
 
 
 @pytest.mark.long
@@ -355,9 +335,7 @@ def test_models_with_covariates_are_compared_with_models_without(reports, fitted
         cv.compare(data, both, covariates=other, resume=True, **kept)
     with pytest.raises(ValueError, match="covariates must be given with prevalence '~ party', got none"):
         cv.compare(data, both)
-    with pytest.raises(
-        ValueError, match="covariates require prevalence, a formula that one of the models has"
-    ):
+    with pytest.raises(ValueError, match="covariates require prevalence, a formula that one of the models has"):
         cv.compare(data, [cv.TopicModel(2)], covariates=people)
 
 
@@ -402,10 +380,7 @@ def test_another_comparison_s_file_is_refused(tmp_path):
             {"format": 2, "fingerprint": "mark", "scores_0_0": np.array([0.0, np.inf])},
             "must hold 2 finite scores .* got scores that are not finite",
         ),
-        (
-            {"format": 2, "fingerprint": "mark", "scores_0_0": np.zeros(2, int)},
-            "2 finite scores .* got int64",
-        ),
+        ({"format": 2, "fingerprint": "mark", "scores_0_0": np.zeros(2, int)}, "2 finite scores .* got int64"),
     ],
 )
 def test_damaged_files_are_refused(tmp_path, content, message):

@@ -160,15 +160,12 @@ def test_count_intervals_of_pairs_are_the_same_on_both_sides():
             found = table[name].to_numpy()
             assert (found == found.T).all()
             assert (np.diag(found) == 0).all()
-            np.testing.assert_array_equal(
-                found[np.triu_indices(8, 1)], np.argmax(reached >= level - 1e-12, axis=0)
-            )
+            np.testing.assert_array_equal(found[np.triu_indices(8, 1)], np.argmax(reached >= level - 1e-12, axis=0))
     directed = fitted(cv.BlockModel(1, **QUICK), data)
     other = Stack((fits[0], directed), ("a", "b"), np.full(2, 0.5), np.zeros((1, 2)))
     for ask in (other.count_intervals, lambda: other.totals(data)):
         with pytest.raises(
-            ValueError,
-            match="fits must leave out the same cells, got a and b, whose models leave out different cells",
+            ValueError, match="fits must leave out the same cells, got a and b, whose models leave out different cells"
         ):
             ask()
 
@@ -220,9 +217,7 @@ def test_totals_are_those_of_the_weighted_draws(stacked, parts, monkeypatch):
     training, _ = parts
     alone = Stack(stacked.fits, stacked.names, np.array([0.0, 1.0, 0.0]), stacked.scores)
     found, own = alone.totals(training), stacked.fits[1].totals()
-    np.testing.assert_allclose(
-        [found.reported, found.error, found.fitted], [own.reported, own.error, own.fitted]
-    )
+    np.testing.assert_allclose([found.reported, found.error, found.fitted], [own.reported, own.error, own.fitted])
     np.testing.assert_allclose([found.lower, found.upper], [own.lower, own.upper], rtol=0.02)
     mixed = Stack(stacked.fits, stacked.names, np.array([0.5, 0.0, 0.5]), stacked.scores)
     first, last = stacked.fits[0].totals(), stacked.fits[2].totals()
@@ -250,9 +245,7 @@ def test_simulated_releases_come_from_fits_by_weight(stacked):
     alone = Stack(stacked.fits, stacked.names, np.array([0.0, 1.0, 0.0]), stacked.scores)
     rng = np.random.default_rng(3)
     rng.choice(3, size=5, p=alone.weights_)
-    assert (
-        alone.predict_reports(5, np.random.default_rng(3)) == stacked.fits[1].predict_reports(5, rng)
-    ).all()
+    assert (alone.predict_reports(5, np.random.default_rng(3)) == stacked.fits[1].predict_reports(5, rng)).all()
 
 
 @pytest.mark.long
@@ -264,9 +257,7 @@ def test_topics_have_the_weight_of_the_chains_that_have_them(stacked):
     assert first["support"].iloc[0] == pytest.approx(1.0 - stacked.weights_[0], abs=0.15)
     assert stacked.top_words(2).equals(stacked.topics(2))
     alone = Stack(stacked.fits, stacked.names, np.array([0.0, 1.0, 0.0]), stacked.scores)
-    np.testing.assert_allclose(
-        alone.topics(3)["probability"], stacked.fits[1].topics(3)["probability"], rtol=0.05
-    )
+    np.testing.assert_allclose(alone.topics(3)["probability"], stacked.fits[1].topics(3)["probability"], rtol=0.05)
     np.testing.assert_allclose(alone.topics(1)["support"], stacked.fits[1].topics(1)["support"])
 
 
@@ -300,9 +291,7 @@ def test_what_cannot_be_stacked_is_refused(stacked, parts):
     with pytest.raises(ValueError, match="held_out must hold the cells of the fit"):
         cv.stack([one, two], held_out.take(np.arange(5)))
     other = fitted(cv.TopicModel(1, **QUICK), training.take(np.arange(9)))
-    with pytest.raises(
-        ValueError, match=r"fits must cover the same cells, got \(24, 14\) for fit 1 and \(9, 14\)"
-    ):
+    with pytest.raises(ValueError, match=r"fits must cover the same cells, got \(24, 14\) for fit 1 and \(9, 14\)"):
         cv.stack([one, other], held_out)
     tensor = fitted(cv.TensorModel(1, **QUICK), training)
     with pytest.raises(ValueError, match="axis must be one along which all fits list components"):

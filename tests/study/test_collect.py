@@ -76,9 +76,7 @@ def test_rows_are_ordered_by_token_whatever_the_files_are_called(here, truncated
     under = planned(truncated=truncated)
     reports = [made(i, LEVELS[i % 3], under) for i in (7, 3, 200, 5, 1, 90)]
     releases = []
-    for attempt, names in enumerate(
-        (["ann", "bob", "cy", "dan", "eve", "flo"], ["f", "e", "d", "c", "b", "a"])
-    ):
+    for attempt, names in enumerate((["ann", "bob", "cy", "dan", "eve", "flo"], ["f", "e", "d", "c", "b", "a"])):
         folder = here / f"{attempt}"
         (folder / "reports").mkdir(parents=True)
         for name, each in zip(names, reports, strict=True):
@@ -98,10 +96,7 @@ def test_rows_are_ordered_by_token_whatever_the_files_are_called(here, truncated
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"truncated": False},
-        {"axes": [("to", ["ann", "bob"]), ("day", ["Mon", "Tue", "Wed"])], "kind": "categories"},
-    ],
+    [{"truncated": False}, {"axes": [("to", ["ann", "bob"]), ("day", ["Mon", "Tue", "Wed"])], "kind": "categories"}],
 )
 def test_signed_reports_and_several_axes_stay_dense(here, changes):
     under = planned(**changes)
@@ -203,9 +198,7 @@ def test_no_cell_of_the_table_moves_a_cursor(here):
 
 
 def test_nothing_accepted_is_no_release_but_a_table(here):
-    with pytest.raises(
-        ValueError, match=r"at least one report must be accepted, got none; t\.csv gives the reasons"
-    ):
+    with pytest.raises(ValueError, match=r"at least one report must be accepted, got none; t\.csv gives the reasons"):
         collect(STUDY, [put(here, "a", b"")], "r.npz", "t.csv")
     assert not (here / "r.npz").exists()
     assert len(rows("t.csv")) == 1
@@ -278,9 +271,7 @@ def test_reports_of_waves_become_one_release_with_the_wave_of_every_row(here):
     assert "come to at most" in release.describe()
     release.save("again.npz")
     assert (here / "again.npz").read_bytes() == (here / "r.npz").read_bytes()
-    said = {
-        row["file"].rpartition("/")[2]: (row["outcome"], row["field"], row["wave"]) for row in rows("t.csv")
-    }
+    said = {row["file"].rpartition("/")[2]: (row["outcome"], row["field"], row["wave"]) for row in rows("t.csv")}
     assert said["3-spring.json"] == ("accepted", "", "spring")
     assert said["other.json"][:2] == ("refused", "study")
     assert sorted(said[name][0] for name in ("1-summer.json", "again.json")) == ["accepted", "refused"]

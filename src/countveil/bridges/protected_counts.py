@@ -71,11 +71,7 @@ def simulate_reports(counts: Any, mechanism: Mechanism, rng: np.random.Generator
 
 
 def sample(
-    reports: Any,
-    rate: ArrayLike,
-    mechanism: Mechanism,
-    dispersion: ArrayLike | None,
-    rng: np.random.Generator,
+    reports: Any, rate: ArrayLike, mechanism: Mechanism, dispersion: ArrayLike | None, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """One draw of every true count given its report; errors as in ``countveil.sample_true_counts``."""
     kernels, cells, shape = read_cells(reports, rate, mechanism, dispersion)
@@ -137,9 +133,7 @@ def told(reports: Any, mechanism: Mechanism) -> tuple[ReportKernels, NDArray[np.
     require_mechanism(mechanism)
     r = read_reports(reports, mechanism)
     different, code = np.unique(r, return_inverse=True)
-    return kernels_of(said_by(mechanism, different), np.arange(different.size)[:, None]), code.reshape(
-        r.shape
-    ) + 1
+    return kernels_of(said_by(mechanism, different), np.arange(different.size)[:, None]), code.reshape(r.shape) + 1
 
 
 def read_cells(

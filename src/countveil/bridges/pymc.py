@@ -28,9 +28,7 @@ try:
     with suppress(ModuleNotFoundError):
         try:
             import_module("arviz")
-        except (
-            FileNotFoundError
-        ):  # another process, importing it too, has renamed the file that both had written
+        except FileNotFoundError:  # another process, importing it too, has renamed the file that both had written
             import_module("arviz")
     import pymc
     import pytensor.tensor as pt
@@ -161,11 +159,7 @@ class _Score(_ReportOp):
     def pullback(self, inputs: Any, outputs: Any, cotangents: Any) -> list[Any]:
         slopes = [cotangents[0] * slope(*inputs) for slope in self.slopes]
         last = len(inputs) - 1
-        return [
-            grad_undefined(self, 0, inputs[0], KNOWN),
-            *slopes,
-            grad_undefined(self, last, inputs[last], KNOWN),
-        ]
+        return [grad_undefined(self, 0, inputs[0], KNOWN), *slopes, grad_undefined(self, last, inputs[last], KNOWN)]
 
     def L_op(self, inputs: Any, outputs: Any, output_grads: Any) -> list[Any]:  # noqa: N802
         return self.pullback(inputs, outputs, output_grads)  # the name before PyTensor 3
@@ -323,9 +317,7 @@ class PrivatizedNegativeBinomial:
         return pymc.CustomDist(name, *parameters, **parts, **kwargs)
 
     @classmethod
-    def dist(
-        cls, mean: Any, concentration: Any, alpha: Any, *, truncated: bool = False, **kwargs: Any
-    ) -> Any:
+    def dist(cls, mean: Any, concentration: Any, alpha: Any, *, truncated: bool = False, **kwargs: Any) -> Any:
         """The same without a name, for ``pymc.draw`` and ``pymc.logp``."""
         parameters, parts = _parts("PrivatizedNegativeBinomial", (mean, concentration, alpha), truncated)
         return pymc.CustomDist.dist(*parameters, **parts, **kwargs)

@@ -42,9 +42,7 @@ def _sample_each(reports: Any, rate: Any, alpha: Any, rng: np.random.Generator, 
 
 
 @kernel
-def _sample_each_bursty(
-    reports: Any, rate: Any, alpha: Any, p: Any, rng: np.random.Generator, counts: Any
-) -> None:
+def _sample_each_bursty(reports: Any, rate: Any, alpha: Any, p: Any, rng: np.random.Generator, counts: Any) -> None:
     for i in range(counts.size):
         counts[i] = bursty_reports.sample_count(reports[i], rate[i], p[i], alpha[i], rng)
 
@@ -56,9 +54,7 @@ def _bursts_of_each(counts: Any, rate: Any, p: Any, rng: np.random.Generator, bu
 
 
 @kernel
-def _split_each(
-    reports: Any, rate: Any, rate1: Any, rate2: Any, rng: np.random.Generator, counts: Any
-) -> None:
+def _split_each(reports: Any, rate: Any, rate1: Any, rate2: Any, rng: np.random.Generator, counts: Any) -> None:
     for i in range(counts.size):
         counts[i] = augmented.split_report(reports[i], rate[i], rate1[i], rate2[i], rng)[0]
 
@@ -335,11 +331,7 @@ def check_likelihood(likelihood: str, dispersion: ArrayLike | None) -> None:
 
 
 def _check(
-    reports: Reports,
-    rate: ArrayLike,
-    alpha: ArrayLike | None,
-    likelihood: str,
-    dispersion: ArrayLike | None,
+    reports: Reports, rate: ArrayLike, alpha: ArrayLike | None, likelihood: str, dispersion: ArrayLike | None
 ) -> tuple[NDArray[Any], ...]:
     """(reports, rates, levels), and the dispersions of bursty counts."""
     check_likelihood(likelihood, dispersion)

@@ -32,8 +32,7 @@ def browse(
         Path | None, typer.Argument(help="A second fit of the same kind, to compare with the first.")
     ] = None,
     members: Annotated[
-        int,
-        typer.Option("--members", min=1, help="Number of words (actors, entries) to list for each topic."),
+        int, typer.Option("--members", min=1, help="Number of words (actors, entries) to list for each topic.")
     ] = 20,
     rows: Annotated[
         str,

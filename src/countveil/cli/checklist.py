@@ -18,8 +18,7 @@ from countveil.cli.show import FitFile, loaded
 def checklist(
     fit: FitFile,
     release: Annotated[
-        Path | None,
-        typer.Option(help="The release that was fitted: adds its level and posterior predictive checks."),
+        Path | None, typer.Option(help="The release that was fitted: adds its level and posterior predictive checks.")
     ] = None,
     output: Annotated[
         Path | None,

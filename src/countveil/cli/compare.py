@@ -37,12 +37,8 @@ class Models(NamedTuple):
     """Options of what to compare: one of the three numbers, and what the models have in common."""
 
     topics: Annotated[str | None, typer.Option(help=f"Numbers of topics, {NUMBERS}")] = None
-    communities: Annotated[
-        str | None, typer.Option(help=f"Numbers of communities of a network, {NUMBERS}")
-    ] = None
-    components: Annotated[str | None, typer.Option(help=f"Numbers of components of a tensor, {NUMBERS}")] = (
-        None
-    )
+    communities: Annotated[str | None, typer.Option(help=f"Numbers of communities of a network, {NUMBERS}")] = None
+    components: Annotated[str | None, typer.Option(help=f"Numbers of components of a tensor, {NUMBERS}")] = None
     method: MethodName = "gibbs"
     likelihood: LikelihoodName = None
     dispersion: Dispersion = None
@@ -85,8 +81,7 @@ class Length(NamedTuple):
     ] = 5
     draws: Annotated[int | None, typer.Option(min=1, help="Draws kept from each chain [default: 25].")] = None
     tune: Annotated[
-        int | None,
-        typer.Option(min=0, help="Tuning sweeps of each chain, which are discarded [default: 100]."),
+        int | None, typer.Option(min=0, help="Tuning sweeps of each chain, which are discarded [default: 100].")
     ] = None
     chains: Annotated[int | None, typer.Option(min=1, help="Chains of each fit [default: 2].")] = None
     seed: Seed = None
@@ -110,9 +105,7 @@ def compare_models(
     *,
     models: Models,
     length: Length,
-    output: Annotated[
-        Path | None, typer.Option("--output", "--out", "-o", help="The table to write (.csv).")
-    ] = None,
+    output: Annotated[Path | None, typer.Option("--output", "--out", "-o", help="The table to write (.csv).")] = None,
     plot: Annotated[Path | None, typer.Option(help="The figure to write (.png, .svg or .pdf).")] = None,
     force: Force = False,
 ) -> Result:

@@ -21,12 +21,8 @@ if TYPE_CHECKING:
 def counts(
     fit: FitFile,
     release: Annotated[Path, typer.Option(help="The release that was fitted.")],
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The table to write (.csv, .xlsx or .parquet).")
-    ],
-    every: Annotated[
-        bool, typer.Option("--all", help="Also list the counts that the release shows exactly.")
-    ] = False,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The table to write (.csv, .xlsx or .parquet).")],
+    every: Annotated[bool, typer.Option("--all", help="Also list the counts that the release shows exactly.")] = False,
     sums: Annotated[
         str | None,
         typer.Option(
@@ -37,9 +33,7 @@ def counts(
     interval: Annotated[float, typer.Option(help="Probability of the intervals.")] = 0.9,
     draws: Annotated[
         int,
-        typer.Option(
-            min=1, help="Number of posterior draws of the table, for sums and for data with known totals."
-        ),
+        typer.Option(min=1, help="Number of posterior draws of the table, for sums and for data with known totals."),
     ] = 400,
     force: Force = False,
 ) -> Result:
@@ -62,9 +56,7 @@ def counts(
 
     data = over_axes(found, releases.loaded(release))
     by = None if sums is None else names_in(sums) if sums.strip() else []
-    table = found.counts_table(
-        data, cells="all" if every else "hidden", by=by, interval=interval, draws=draws
-    )
+    table = found.counts_table(data, cells="all" if every else "hidden", by=by, interval=interval, draws=draws)
     for name in table.filter(regex="^report"):
         table[name] = table[name].convert_dtypes()  # whole numbers without a decimal point, and empty cells
     write_table(table, output)

@@ -23,8 +23,7 @@ def demo(
     levels: Annotated[
         str,
         typer.Option(
-            "--epsilon-per-unit",
-            help="Noise levels epsilon/N, in nats per unit of a count, separated by commas.",
+            "--epsilon-per-unit", help="Noise levels epsilon/N, in nats per unit of a count, separated by commas."
         ),
     ] = "1,2,3",
     noise_draws: Annotated[
@@ -34,9 +33,7 @@ def demo(
     output: Folder = FOLDER,
     threads: Threads = None,
     seed: Seed = 1,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Two noise draws per level, for a quick look.")
-    ] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Two noise draws per level, for a quick look.")] = False,
 ) -> None:
     """Privatize 395 Reuters stories, fit the noisy release, and compare with the truth and with other methods.
 
@@ -66,10 +63,7 @@ def demo(
 @plain_errors
 def communities(
     level: Annotated[
-        str,
-        typer.Option(
-            "--epsilon-per-unit", help="Noise level epsilon/N, in nats per meeting, a positive decimal."
-        ),
+        str, typer.Option("--epsilon-per-unit", help="Noise level epsilon/N, in nats per meeting, a positive decimal.")
     ] = "1",
     n_communities: Annotated[int, typer.Option("--communities", min=1, help="Number of communities C.")] = 6,
     output: Folder = FOLDER,

@@ -69,10 +69,7 @@ class Sampling(NamedTuple):
         ),
     ] = None
     tune: Annotated[
-        int,
-        typer.Option(
-            min=0, rich_help_panel=SAMPLER, help="Tuning sweeps of each chain, which are discarded."
-        ),
+        int, typer.Option(min=0, rich_help_panel=SAMPLER, help="Tuning sweeps of each chain, which are discarded.")
     ] = 200
     chains: Annotated[
         str,
@@ -100,9 +97,7 @@ class Sampling(NamedTuple):
         Raises:
             ValueError: the scheduler is not an address.
         """
-        named = self._asdict() | {
-            name: number_or_word(getattr(self, name)) for name in ("dispersion", "prior_shape")
-        }
+        named = self._asdict() | {name: number_or_word(getattr(self, name)) for name in ("dispersion", "prior_shape")}
         named["chains"] = number_or_auto("chains", self.chains)
         weights = named.pop("weights")
         if weights != EQUAL:
@@ -119,12 +114,10 @@ class Saving(NamedTuple):
     """Options of every fit: where chains are saved as they run, and what may be replaced."""
 
     checkpoint: Annotated[Path | None, typer.Option(help=CHECKPOINT, rich_help_panel=FILES)] = None
-    checkpoint_minutes: Annotated[
-        float, typer.Option(help="Minutes between saves.", rich_help_panel=FILES)
-    ] = 5.0
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue from the checkpoint.", rich_help_panel=FILES)
-    ] = False
+    checkpoint_minutes: Annotated[float, typer.Option(help="Minutes between saves.", rich_help_panel=FILES)] = 5.0
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the checkpoint.", rich_help_panel=FILES)] = (
+        False
+    )
     force: Force = False
 
 
@@ -289,9 +282,7 @@ def ready(release: Path, output: Path, saving: Saving) -> "Data":
     return read_release(release)
 
 
-def fit_to(
-    model: "FactorizationEstimator", data: Any, saving: Saving, about: dict[str, Any] | None = None
-) -> None:
+def fit_to(model: "FactorizationEstimator", data: Any, saving: Saving, about: dict[str, Any] | None = None) -> None:
     """Fit, given what ``about`` says of the rows; what it warns of is printed at the end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -413,9 +404,7 @@ def print_members(title: str, part: "Part", members: "pd.DataFrame", *, weighted
         )
         support = [] if alone else [f"{rows['support'].iloc[0]:.0%}"]
         name = f" {rows['name'].iloc[0]}" if "name" in rows else ""
-        table.add_row(
-            Text(plain(f"{number}{name}")), *support, f"{rows['prevalence'].iloc[0]:.1%}", Text(listed)
-        )
+        table.add_row(Text(plain(f"{number}{name}")), *support, f"{rows['prevalence'].iloc[0]:.1%}", Text(listed))
     console().print(table)
     others = members["component"].nunique() - stable["component"].nunique()
     if others:

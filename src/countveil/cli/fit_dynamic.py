@@ -4,18 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from countveil.cli.fit import (
-    AUTO,
-    Output,
-    Sampling,
-    Saving,
-    finish,
-    fit_to,
-    folded,
-    print_parts,
-    print_totals,
-    ready,
-)
+from countveil.cli.fit import AUTO, Output, Sampling, Saving, finish, fit_to, folded, print_parts, print_totals, ready
 from countveil.cli.fit_options import DayFirst
 from countveil.cli.options import MODEL, Members, Shape, number_or_auto, with_option_groups
 from countveil.cli.output import plain_errors, say
@@ -39,9 +28,7 @@ def fit_dynamic(
     release: ReleaseFile,
     output: Output,
     *,
-    components: Annotated[
-        str, typer.Option(help=f"Upper bound on the number of components K, or {AUTO}.")
-    ] = "10",
+    components: Annotated[str, typer.Option(help=f"Upper bound on the number of components K, or {AUTO}.")] = "10",
     time: Annotated[
         str | None,
         typer.Option(
@@ -147,16 +134,12 @@ def waves_of(
     from countveil.data.joining import by_wave
 
     if shape is not None:
-        raise ValueError(
-            f"--shape must be left out with a release in waves, which has its own axes, got {shape}"
-        )
+        raise ValueError(f"--shape must be left out with a release in waves, which has its own axes, got {shape}")
     found = by_wave(release)
     n_people, n_waves, *others = found.mode_shape
     things = ["item"] if len(others) == 1 else [f"mode{i}" for i in range(2, len(found.mode_shape))]
     cells = n_people * n_waves
-    say(
-        f"{n_people} people in {n_waves} waves, {release.shape[0]} reports of {cells}; what is absent is masked."
-    )
+    say(f"{n_people} people in {n_waves} waves, {release.shape[0]} reports of {cells}; what is absent is masked.")
     say(found.promise or "")
     return found, modes or ["person", "wave", *things], 1 if time is None else time
 
@@ -174,9 +157,7 @@ def print_trend(model: "DynamicModel") -> None:
     if len(steps) > FEW_STEPS:
         return
     intervals = ", with 90% intervals" if "lower" in found else ""
-    table = Table(
-        title=Text(f"Expected counts by {plain(time)}{intervals}"), title_justify="left", header_style=""
-    )
+    table = Table(title=Text(f"Expected counts by {plain(time)}{intervals}"), title_justify="left", header_style="")
     for name in (axis, *steps):
         table.add_column(Text(plain(str(name))), justify="left" if name == axis else "right")
     largest = found.groupby(axis, sort=False)["rate"].sum().nlargest(MOST_ROWS).index

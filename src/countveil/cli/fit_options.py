@@ -40,9 +40,7 @@ class Rows(NamedTuple):
     def read(self) -> "pd.DataFrame | None":
         """The table, if there is one; raises ValueError, which names the file."""
         if self.prevalence is None and self.covariates is not None:
-            raise ValueError(
-                "--covariates must come with --prevalence, a formula such as '~ party', got no formula"
-            )
+            raise ValueError("--covariates must come with --prevalence, a formula such as '~ party', got no formula")
         if self.covariates is None:
             return None
         return table_by_label(self.covariates)
@@ -126,9 +124,7 @@ class Times(NamedTuple):
             return None
         found = table_by_label(self.time, dtype={1: str})
         if found.shape[1] != 1:
-            raise ValueError(
-                f"{self.time} must have two columns, labels of rows and dates, got {found.shape[1] + 1}"
-            )
+            raise ValueError(f"{self.time} must have two columns, labels of rows and dates, got {found.shape[1] + 1}")
         dates = found.iloc[:, 0]
         if self.day_first is None or dates.isna().any():
             return dates
@@ -137,11 +133,7 @@ class Times(NamedTuple):
         from countveil.data.dates import dates_of
 
         read = dates_of([str(text).strip() for text in dates], self.day_first)
-        return (
-            dates
-            if read is None or read.form != "day"
-            else pd.Series(pd.to_datetime(read.first_day), dates.index)
-        )
+        return dates if read is None or read.form != "day" else pd.Series(pd.to_datetime(read.first_day), dates.index)
 
 
 def print_over_time(model: "TopicModel") -> None:
@@ -221,9 +213,7 @@ def from_json(text: str) -> dict[str, Any]:
     """An object of lists, or of objects with weights; what is in them is checked with the model's other parameters."""
     found = json.loads(text)
     if not isinstance(found, dict):
-        raise ValueError(
-            f'must be an object such as {{"economy": ["tax", "jobs"]}}, got {text.strip()!r:.60}'
-        )
+        raise ValueError(f'must be an object such as {{"economy": ["tax", "jobs"]}}, got {text.strip()!r:.60}')
     return found
 
 
@@ -236,9 +226,7 @@ def from_table(text: str) -> dict[str, list[str]]:
     for row in rows:
         topic, word = ((row[name] or "").strip() for name in COLUMNS)
         if not topic or not word:
-            raise ValueError(
-                f"must have a topic and a word in every line, got line {rows.line_num} without them"
-            )
+            raise ValueError(f"must have a topic and a word in every line, got line {rows.line_num} without them")
         found.setdefault(topic, []).append(word)
     return found
 

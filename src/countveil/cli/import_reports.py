@@ -46,8 +46,7 @@ def import_table(
     output: Annotated[Path, typer.Option("--output", "-o", help="The release file to write.")],
     *,
     source: Annotated[
-        str | None,
-        typer.Option(help="Who published the reports and where, in one line [default: the file name]."),
+        str | None, typer.Option(help="Who published the reports and where, in one line [default: the file name].")
     ] = None,
     by_options: m.MechanismOptions,
     stands_for: CellOptions,
@@ -64,9 +63,7 @@ def import_table(
     no_header: Annotated[
         bool,
         typer.Option(
-            "--no-header",
-            rich_help_panel=TABLE,
-            help="The first row of the file has reports: columns have no names.",
+            "--no-header", rich_help_panel=TABLE, help="The first row of the file has reports: columns have no names."
         ),
     ] = False,
     row_labels: Annotated[
@@ -88,9 +85,7 @@ def import_table(
             "unless the mechanism hides counts.",
         ),
     ] = None,
-    value: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="With --long: the column of reports.")
-    ] = None,
+    value: Annotated[str | None, typer.Option(metavar="COLUMN", help="With --long: the column of reports.")] = None,
     status: Annotated[
         str | None,
         typer.Option(
@@ -136,9 +131,7 @@ def import_table(
     check_free(output, force, table, by_options.probabilities, mechanisms, of_cells, *stated_totals.paths)
     check_ending(output, ".npz")
     if mechanisms is not None and by_options.given:
-        raise ValueError(
-            "--mechanisms must come without --mechanism and its parameters, which are in the file"
-        )
+        raise ValueError("--mechanisms must come without --mechanism and its parameters, which are in the file")
     in_column = m.check_in_column(by_options.parameters, long)
     stated: Any = None
     if mechanisms is None and not in_column and (by_options.given or edges.network):
@@ -151,19 +144,12 @@ def import_table(
         matrix.refuse("--long")
     edges.check_import(
         matrix.others()
-        | {
-            "--long": long,
-            "--mechanisms": mechanisms,
-            "--missing": stands_for.missing,
-            "--no-header": no_header,
-        }
+        | {"--long": long, "--mechanisms": mechanisms, "--missing": stands_for.missing, "--no-header": no_header}
     )
     if background is not None and long is None and not edges.network:
         raise ValueError("--background must come with --long: in a wide table no cell is left out")
     if status is not None and long is None:
-        raise ValueError(
-            "--status must come with --long: it names a column of a table with a row for each cell"
-        )
+        raise ValueError("--status must come with --long: it names a column of a table with a row for each cell")
     if no_header and file.header_rows:
         raise ValueError("--no-header must come without --header-rows, which states how many rows have names")
     left_out = read_background(background)
@@ -194,16 +180,11 @@ def import_table(
     read: Cells | None = None
     flags, layout, n_cells, no_row = None, None, 0, ""
     if edges.network:
-        release = edges.imported(
-            table, matrix.vocabulary, stated, source, words.absent, left_out, simulated, form
-        )
+        release = edges.imported(table, matrix.vocabulary, stated, source, words.absent, left_out, simulated, form)
     elif long is not None and value is not None:
         axes = names_in(long)
         sums, groups = stated_totals.beside_long(value, words, form)
-        further = [
-            *([] if by is None else [by.by]),
-            *t.columns_named(sums, groups, [*axes, value]),
-        ]
+        further = [*([] if by is None else [by.by]), *t.columns_named(sums, groups, [*axes, value])]
         in_columns = (by_options.sigma if in_column else None), exposure
         numbers = [name for name in in_columns if name is not None]
         with doubts_said():
@@ -228,12 +209,7 @@ def import_table(
     else:
         with doubts_said():
             found = read_protected(
-                table,
-                header=not no_header,
-                row_labels=row_labels,
-                words=words,
-                stated=form,
-                **matrix._asdict(),
+                table, header=not no_header, row_labels=row_labels, words=words, stated=form, **matrix._asdict()
             )
         check_empty(table, found, words)
         check_rates(table, rate_lines(found))

@@ -66,15 +66,11 @@ def print_look(seen: "Look") -> None:
     say(f"{seen.path}: {seen.layout}; {kind}.")
     for axis, levels in seen.axes.items():
         dates = ", dates" if axis in seen.times else ""
-        say(
-            f"  {axis}: {len(levels):,} ({', '.join(levels[:SHOWN])}{', ..' if len(levels) > SHOWN else ''}){dates}"
-        )
+        say(f"  {axis}: {len(levels):,} ({', '.join(levels[:SHOWN])}{', ..' if len(levels) > SHOWN else ''}){dates}")
     if seen.others:
         say(f"  other columns: {', '.join(seen.others)}")
     shown = seen.shown
-    between = (
-        f", from {shown.min():g} to {shown.max():g}, {(shown == 0).mean():.0%} zeros" if shown.size else ""
-    )
+    between = f", from {shown.min():g} to {shown.max():g}, {(shown == 0).mean():.0%} zeros" if shown.size else ""
     say(f"{seen.n_cells:,} cells: {shown.size:,} numbers{between}.")
     for word, times in seen.words.most_common():
         say(f"  {word!r}: {times:,}" if word else f"  empty: {times:,}")

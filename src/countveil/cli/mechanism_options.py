@@ -66,8 +66,7 @@ class MechanismOptions(NamedTuple):
         ),
     ] = None
     alpha: Annotated[
-        Number,
-        parameter("Two-sided geometric noise: its alpha, exp(-epsilon/N). May be given without --mechanism."),
+        Number, parameter("Two-sided geometric noise: its alpha, exp(-epsilon/N). May be given without --mechanism.")
     ] = None
     epsilon: Epsilon = None
     precision: Precision = None
@@ -79,12 +78,8 @@ class MechanismOptions(NamedTuple):
         ),
     ] = None
     scale: Annotated[Number, parameter("Laplace noise: its scale.")] = None
-    l1: Annotated[Number, parameter("Skellam noise: rate of the Poisson count that was added.", "--l1")] = (
-        None
-    )
-    l2: Annotated[
-        Number, parameter("Skellam noise: rate of the Poisson count that was subtracted.", "--l2")
-    ] = None
+    l1: Annotated[Number, parameter("Skellam noise: rate of the Poisson count that was added.", "--l1")] = None
+    l2: Annotated[Number, parameter("Skellam noise: rate of the Poisson count that was subtracted.", "--l2")] = None
     base: Annotated[Number, parameter("Rounding: its base.")] = None
     below: Annotated[
         Number,
@@ -97,15 +92,10 @@ class MechanismOptions(NamedTuple):
     upper: Annotated[Number, parameter("Interval: the largest count that is hidden, or inf.")] = None
     hides_zero: Annotated[bool, parameter("Suppression: zeros are hidden too.", "--hides-zero")] = False
     above: Annotated[
-        Number,
-        parameter("Top-coding: its bound. Thresholded noise: noisy values up to this number were left out."),
+        Number, parameter("Top-coding: its bound. Thresholded noise: noisy values up to this number were left out.")
     ] = None
-    probability: Annotated[
-        Number, parameter("Randomised response: probability that a 0 or 1 was flipped.")
-    ] = None
-    noise: Annotated[
-        str | None, parameter("Thresholded noise: the mechanism that added it, such as gaussian.")
-    ] = None
+    probability: Annotated[Number, parameter("Randomised response: probability that a 0 or 1 was flipped.")] = None
+    noise: Annotated[str | None, parameter("Thresholded noise: the mechanism that added it, such as gaussian.")] = None
     probabilities: Annotated[
         Path | None, parameter("Table: a .csv with P(report | count), a row for each count from 0.")
     ] = None
@@ -144,9 +134,7 @@ def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any
         kind = "two-sided-geometric"
     if kind is not None and (kind in m.PRESETS or THEN in kind or " --" in kind):
         if there or hides_zero:
-            further = " and ".join(
-                f"--{name.replace('_', '-')}" for name in [*there, *["hides_zero"] * hides_zero]
-            )
+            further = " and ".join(f"--{name.replace('_', '-')}" for name in [*there, *["hides_zero"] * hides_zero])
             raise ValueError(
                 f"--mechanism {kind!r:.60} must come without further options, got {further}: leave them out"
             )
@@ -160,9 +148,7 @@ def stated_mechanism(kind: str | None, hides_zero: bool, given: Mapping[str, Any
             raise ValueError(
                 f"--mechanism must be one that has {has}, got none: add --mechanism {' or '.join(fitting)}"
             )
-        raise ValueError(
-            f"--mechanism must be one of {', '.join((*KINDS, *m.PRESETS))}, got {kind or 'none'}"
-        )
+        raise ValueError(f"--mechanism must be one of {', '.join((*KINDS, *m.PRESETS))}, got {kind or 'none'}")
     noise: str = there.get("noise", "none")
     wanted = parameters_of(kind, there)
     if kind == "thresholded" and noise in KINDS:
@@ -194,9 +180,7 @@ def made(kind: str, noise: str, hides_zero: bool, there: Mapping[str, Any]) -> M
     if kind == "thresholded":
         below = {name: there[name] for name in parameters_of(noise, there)} if noise in KINDS else {}
         if not below or "above" in below:
-            raise ValueError(
-                f"--noise must be the noise below the threshold, such as gaussian, got {noise!r}"
-            )
+            raise ValueError(f"--noise must be the noise below the threshold, such as gaussian, got {noise!r}")
         return m.Thresholded(stated_mechanism(noise, False, below), exact("above", there["above"]))
     if kind == "table":
         return m.Table(read_probabilities(Path(there["probabilities"])))
@@ -228,9 +212,7 @@ def check_in_column(given: Mapping[str, Any], long: str | None) -> bool:
     return False
 
 
-def of_column(
-    cells: "pd.DataFrame", axes: Sequence[str], options: MechanismOptions
-) -> tuple[Any, str | None]:
+def of_column(cells: "pd.DataFrame", axes: Sequence[str], options: MechanismOptions) -> tuple[Any, str | None]:
     """(the mechanism of all rows, None) if they share one sigma, else ({value: mechanism}, the column of values).
 
     That column is one of the axes if sigma goes by it, so that it is known of cells without a row too.
@@ -263,10 +245,7 @@ def mechanism_in_text(option: str, text: str) -> Mechanism | None:
         raise ValueError(f"{option} must be exact or a mechanism, got {text!r:.60}") from error
     if words == ["exact"]:
         return None
-    hides_zero, names = (
-        "--hides-zero" in words,
-        {*LEVEL, *(name for _, own in KINDS.values() for name in own)},
-    )
+    hides_zero, names = ("--hides-zero" in words, {*LEVEL, *(name for _, own in KINDS.values() for name in own)})
     kind, *stated = [word for word in words if word != "--hides-zero"] or [""]
     options, values = stated[::2], stated[1::2]
     odd = next((name for name in options if name.removeprefix("--") not in names or name[:2] != "--"), None)

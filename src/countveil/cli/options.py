@@ -58,16 +58,10 @@ Weights = Annotated[
 ]
 Seed = Annotated[
     int | None,
-    typer.Option(
-        min=0, help="Seed of the random numbers: the same seed gives the same result [default: random]."
-    ),
+    typer.Option(min=0, help="Seed of the random numbers: the same seed gives the same result [default: random]."),
 ]
-Undirected = Annotated[
-    bool, typer.Option("--undirected", help="Each pair has one count, above the diagonal.")
-]
-SelfLoops = Annotated[
-    bool, typer.Option("--self-loops", help="Use the diagonal: counts of actors with themselves.")
-]
+Undirected = Annotated[bool, typer.Option("--undirected", help="Each pair has one count, above the diagonal.")]
+SelfLoops = Annotated[bool, typer.Option("--self-loops", help="Use the diagonal: counts of actors with themselves.")]
 Shape = Annotated[
     str | None,
     typer.Option(
@@ -101,8 +95,7 @@ Epsilon = Annotated[
 Precision = Annotated[
     str | None,
     typer.Option(
-        rich_help_panel=LEVEL,
-        help="N: the total change in counts that --epsilon covers, a positive decimal.",
+        rich_help_panel=LEVEL, help="N: the total change in counts that --epsilon covers, a positive decimal."
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite the output file if it exists.")]
@@ -121,9 +114,7 @@ def read_any_level(text: str) -> Level:
     if text.startswith("rho:"):
         return PrivacyLevel.zcdp(text.removeprefix("rho:"))
     if ":" not in text:
-        raise ValueError(
-            f"level must be N:EPSILON, such as 10:1, or rho:RHO, such as rho:0.125, got {text!r}"
-        )
+        raise ValueError(f"level must be N:EPSILON, such as 10:1, or rho:RHO, such as rho:0.125, got {text!r}")
     return read_level(text)
 
 

@@ -25,27 +25,19 @@ TRUTHS = ("model", "pilot")
 def plan_study(
     pilot: Annotated[
         Path | None,
-        typer.Argument(
-            help="Counts of a pilot, public or your own: .csv, .npy, .npz or .mtx, one record per row."
-        ),
+        typer.Argument(help="Counts of a pilot, public or your own: .csv, .npy, .npz or .mtx, one record per row."),
     ] = None,
     *,
     topics: Annotated[int, typer.Option("--topics", "-k", min=1, help="Number of topics K.")] = 10,
-    study: Annotated[
-        Path | None, typer.Option(help="A study file with the levels and the number of words.")
-    ] = None,
-    words: Annotated[
-        int | None, typer.Option(min=2, help="Number of words, without a study or a pilot.")
-    ] = None,
+    study: Annotated[Path | None, typer.Option(help="A study file with the levels and the number of words.")] = None,
+    words: Annotated[int | None, typer.Option(min=2, help="Number of words, without a study or a pilot.")] = None,
     total: Annotated[
-        float | None,
-        typer.Option(help="Expected sum of one person's counts, without a pilot [default: 100]."),
+        float | None, typer.Option(help="Expected sum of one person's counts, without a pilot [default: 100].")
     ] = None,
     level: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="N:EPSILON",
-            help="A level to try, or rho:RHO [default: the study's, or 1:1, 1:2, 1:3]. Repeatable.",
+            metavar="N:EPSILON", help="A level to try, or rho:RHO [default: the study's, or 1:1, 1:2, 1:3]. Repeatable."
         ),
     ] = None,
     mechanism: m.MechanismOptions,
@@ -65,8 +57,7 @@ def plan_study(
         ),
     ] = None,
     truth: Annotated[
-        str,
-        typer.Option(help='Draw true counts from a model of the pilot ("model") or from its rows ("pilot").'),
+        str, typer.Option(help='Draw true counts from a model of the pilot ("model") or from its rows ("pilot").')
     ] = "model",
     method: Annotated[
         str, typer.Option(rich_help_panel=SAMPLER, help='"gibbs", or "em": faster, without intervals.')
@@ -88,9 +79,7 @@ def plan_study(
         ),
     ] = None,
     replicates: Annotated[int, typer.Option(min=2, help="Number of simulated studies of each size.")] = 3,
-    output: Annotated[Path, typer.Option("--output", "-o", help="Directory for the files.")] = Path(
-        "countveil-plan"
-    ),
+    output: Annotated[Path, typer.Option("--output", "-o", help="Directory for the files.")] = Path("countveil-plan"),
     threads: Threads = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of the whole simulation, including its noise.")] = 1,
 ) -> Result:
@@ -130,16 +119,12 @@ def plan_study(
     return {"plan": summary(fits), "output": str(output)}
 
 
-def read_levels(
-    level: list[str] | None, asked: Study | None, mechanism: m.MechanismOptions
-) -> "list[Protection]":
+def read_levels(level: list[str] | None, asked: Study | None, mechanism: m.MechanismOptions) -> "list[Protection]":
     """The levels and the mechanism named; else the study's levels, or the default ones."""
     found: list[Protection] = [read_any_level(text) for text in level or []]
     if mechanism.given:
         if mechanism.mechanism == "suppression" and mechanism.below is None:
-            raise ValueError(
-                "--mechanism suppression must come with --below, since no counts are shown that bound it"
-            )
+            raise ValueError("--mechanism suppression must come with --below, since no counts are shown that bound it")
         found.append(mechanism.stated())
     if found:
         return found
@@ -155,9 +140,7 @@ def fit_settings(method: str) -> dict[str, object]:
     raise ValueError(f"method must be gibbs or em, got {method!r}")
 
 
-def check_source(
-    pilot: Path | None, asked: Study | None, words: int | None, total: float | None, truth: str
-) -> None:
+def check_source(pilot: Path | None, asked: Study | None, words: int | None, total: float | None, truth: str) -> None:
     """Refuse options that do not go together in saying where true counts come from."""
     if truth not in TRUTHS:
         raise ValueError(f"truth must be one of {', '.join(TRUTHS)}, got {truth!r}")
@@ -184,11 +167,7 @@ def check_bursts(method: str, likelihood: str, dispersion: str | float | None, p
 
 
 def source_without_pilot(
-    topics: int,
-    asked: Study | None,
-    words: int | None,
-    total: float | None,
-    dispersion: str | float | None = None,
+    topics: int, asked: Study | None, words: int | None, total: float | None, dispersion: str | float | None = None
 ) -> "tuple[Source, list[int]]":
     """True counts from the prior, and the numbers of rows to try by default."""
     from countveil.planning import FromPrior
@@ -200,9 +179,7 @@ def source_without_pilot(
     return FromPrior(topics, n_words, 100.0 if total is None else total, p), [100, 300, 1000]
 
 
-def source_of_pilot(
-    counts: Any, topics: int, truth: str, seed: int, **settings: Any
-) -> "tuple[Source, list[int]]":
+def source_of_pilot(counts: Any, topics: int, truth: str, seed: int, **settings: Any) -> "tuple[Source, list[int]]":
     """True counts from a pilot or a model of it, and the numbers of rows to try by default."""
     from countveil.planning import FromModel, FromPilot
 

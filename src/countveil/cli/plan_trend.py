@@ -22,18 +22,12 @@ if TYPE_CHECKING:
 @with_result
 def plan_trend(
     people: Annotated[int, typer.Option(help="Number of participants; each reports in every wave.")],
-    total: Annotated[
-        float, typer.Option(help="Expected total per person in the first wave, summed over --counts.")
-    ],
+    total: Annotated[float, typer.Option(help="Expected total per person in the first wave, summed over --counts.")],
     change: Annotated[
-        float,
-        typer.Option(
-            help="The change to detect, relative to the first wave: 0.1 is 10% more, -0.1 is 10% less."
-        ),
+        float, typer.Option(help="The change to detect, relative to the first wave: 0.1 is 10% more, -0.1 is 10% less.")
     ],
     per_wave: Annotated[
-        bool,
-        typer.Option("--per-wave", help="The change is per wave, not from the first to the last."),
+        bool, typer.Option("--per-wave", help="The change is per wave, not from the first to the last.")
     ] = False,
     waves: Annotated[int | None, typer.Option(help="Number of waves [default: the study's].")] = None,
     counts: Annotated[int, typer.Option(help="Number of noisy counts per person that are summed.")] = 1,
@@ -41,21 +35,16 @@ def plan_trend(
     level: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="N:EPSILON",
-            help="A level to try, or rho:RHO [default: the study's, or 1:1, 1:2, 1:3]. Repeatable.",
+            metavar="N:EPSILON", help="A level to try, or rho:RHO [default: the study's, or 1:1, 1:2, 1:3]. Repeatable."
         ),
     ] = None,
     variance_over_mean: Annotated[
         float,
-        typer.Option(
-            help="Variance over mean of one person's sum within a wave; above 1 for overdispersed counts."
-        ),
+        typer.Option(help="Variance over mean of one person's sum within a wave; above 1 for overdispersed counts."),
     ] = 1.0,
     spread: Annotated[
         float,
-        typer.Option(
-            help="Lasting differences between people: standard deviation over mean of their expected sums."
-        ),
+        typer.Option(help="Lasting differences between people: standard deviation over mean of their expected sums."),
     ] = 0.0,
     interval: Annotated[float, typer.Option(help="Probability of the interval that excludes zero.")] = 0.9,
     power: Annotated[float, typer.Option(help="Probability of detecting the change to plan for.")] = 0.8,
@@ -83,9 +72,7 @@ def plan_trend(
     from countveil import planning
 
     shared = total, change, per_wave, counts, variance_over_mean, spread
-    plans = [
-        planning.plan_trend(planning.Trend(each, people, times, *shared), interval, power) for each in levels
-    ]
+    plans = [planning.plan_trend(planning.Trend(each, people, times, *shared), interval, power) for each in levels]
     for plan in plans:
         say(str(plan))
     say(

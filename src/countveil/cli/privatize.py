@@ -77,17 +77,13 @@ def privatize_counts(
     no_header: Annotated[
         bool,
         typer.Option(
-            "--no-header",
-            rich_help_panel=TABLE,
-            help="The first row of the .csv has counts: columns have no names.",
+            "--no-header", rich_help_panel=TABLE, help="The first row of the .csv has counts: columns have no names."
         ),
     ] = False,
     row_labels: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN",
-            rich_help_panel=TABLE,
-            help="Name of the .csv column that has row labels, not counts.",
+            metavar="COLUMN", rich_help_panel=TABLE, help="Name of the .csv column that has row labels, not counts."
         ),
     ] = None,
     no_row_labels: Annotated[
@@ -164,9 +160,7 @@ def privatize_counts(
         release, files = privatize(table.values, level, truncated, directed=directed, **labels), ""
         release.save(output)
     else:
-        paths = privatize_to_files(
-            table.values, level, output, truncated, rows_per_file=rows_per_file, **labels
-        )
+        paths = privatize_to_files(table.values, level, output, truncated, rows_per_file=rows_per_file, **labels)
         release, files = Release.load(paths[0]), f" in {len(paths)} files"
     describe(release, level, tuple(labels.values()))
     matrix.say_orientation(counts, table.values.shape)
@@ -238,9 +232,7 @@ def check_format(counts: Path) -> None:
     with open(counts, "rb") as file:
         start = file.read(8)
     if key := format_of(start):
-        raise ValueError(
-            f"{counts} must hold a matrix of counts, got a file that is not plain text. {BOTH[key]}"
-        )
+        raise ValueError(f"{counts} must hold a matrix of counts, got a file that is not plain text. {BOTH[key]}")
 
 
 def describe(release: Release, level: Level | None, labels: Labels) -> None:

@@ -27,15 +27,11 @@ class FileOptions(NamedTuple):
 
     separator: Annotated[
         str | None,
-        typer.Option(
-            help=f"Cell separator: {WORDS_OF_SEPARATORS} [default: detected].", rich_help_panel=TABLE
-        ),
+        typer.Option(help=f"Cell separator: {WORDS_OF_SEPARATORS} [default: detected].", rich_help_panel=TABLE),
     ] = None
     encoding: Annotated[
         str | None,
-        typer.Option(
-            help="Encoding, such as utf-8, cp1252 or utf-16 [default: detected].", rich_help_panel=TABLE
-        ),
+        typer.Option(help="Encoding, such as utf-8, cp1252 or utf-16 [default: detected].", rich_help_panel=TABLE),
     ] = None
     thousands: Annotated[
         str | None,
@@ -51,13 +47,10 @@ class FileOptions(NamedTuple):
     ] = None
     skip: Annotated[
         int | None,
-        typer.Option(
-            min=0, help="Number of lines above the table [default: detected].", rich_help_panel=TABLE
-        ),
+        typer.Option(min=0, help="Number of lines above the table [default: detected].", rich_help_panel=TABLE),
     ] = None
     header_rows: Annotated[
-        int | None,
-        typer.Option(min=0, max=4, help="Number of header rows [default: detected].", rich_help_panel=TABLE),
+        int | None, typer.Option(min=0, max=4, help="Number of header rows [default: detected].", rich_help_panel=TABLE)
     ] = None
     sheet: Annotated[
         str | None,
@@ -72,12 +65,8 @@ class FileOptions(NamedTuple):
         if separator is not None:
             separator = SEPARATORS.get(separator, separator)
             if len(separator) != 1:
-                raise ValueError(
-                    f"--separator must be {WORDS_OF_SEPARATORS}, or a character, got {separator!r:.40}"
-                )
-        return Format(
-            separator, self.encoding, self.thousands, self.decimal, self.skip, self.header_rows, self.sheet
-        )
+                raise ValueError(f"--separator must be {WORDS_OF_SEPARATORS}, or a character, got {separator!r:.40}")
+        return Format(separator, self.encoding, self.thousands, self.decimal, self.skip, self.header_rows, self.sheet)
 
 
 class CellOptions(NamedTuple):
@@ -100,8 +89,7 @@ class CellOptions(NamedTuple):
         ),
     ] = None
     zero: Annotated[
-        list[str] | None,
-        typer.Option(metavar="WORD", help="A word for a count of zero, such as '-'. Repeatable."),
+        list[str] | None, typer.Option(metavar="WORD", help="A word for a count of zero, such as '-'. Repeatable.")
     ] = None
 
     def read(self) -> "Words":
@@ -130,16 +118,12 @@ class MatrixFile(NamedTuple):
     transpose: Annotated[
         bool,
         typer.Option(
-            "--transpose",
-            rich_help_panel=MATRICES,
-            help="The matrix file has terms in rows and documents in columns.",
+            "--transpose", rich_help_panel=MATRICES, help="The matrix file has terms in rows and documents in columns."
         ),
     ] = False
     n_rows: Annotated[
         int | None,
-        typer.Option(
-            min=1, rich_help_panel=MATRICES, help="Number of rows, if the file omits empty rows at its end."
-        ),
+        typer.Option(min=1, rich_help_panel=MATRICES, help="Number of rows, if the file omits empty rows at its end."),
     ] = None
     numbered_from: Annotated[
         int | None,
@@ -152,9 +136,7 @@ class MatrixFile(NamedTuple):
     ] = None
     layer: Annotated[
         str | None,
-        typer.Option(
-            rich_help_panel=MATRICES, help="The layer of an .h5ad file that has the counts [default: X]."
-        ),
+        typer.Option(rich_help_panel=MATRICES, help="The layer of an .h5ad file that has the counts [default: X]."),
     ] = None
 
     def refuse(self, option: str) -> None:
@@ -242,13 +224,9 @@ class NetworkFile(NamedTuple):
         from countveil.data.edge_lists import import_edges
 
         if background == "missing":
-            raise ValueError(
-                "--background must be a number with --network, since a network has no masked pairs"
-            )
+            raise ValueError("--background must be a number with --network, since a network has no masked pairs")
         edges = self.read(path, vocabulary, stated)
-        return import_edges(
-            edges, mechanism, source, absent=absent, background=background, simulated=simulated
-        )
+        return import_edges(edges, mechanism, source, absent=absent, background=background, simulated=simulated)
 
     def read(self, path: Path, vocabulary: Path | None, stated: "Format | None" = None) -> "Edges":
         """The edges; raises as ``read_edges`` and ``read_vocabulary``."""

@@ -85,9 +85,7 @@ def receive_reports(
     made = application(asked, store, Limits(per_minute, at_once), counts)
     server = uvicorn.Server(configured(made, counts, proxies))
     with taken(host, port) as place:
-        say(
-            f"Study {asked.id}: listening at http://{host}:{port}{path_of(asked)}, storing in {name_of(database)}."
-        )
+        say(f"Study {asked.id}: listening at http://{host}:{port}{path_of(asked)}, storing in {name_of(database)}.")
         signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends as Ctrl-C does, with its last line
         with suppress(KeyboardInterrupt), shown(counts.line):
             log_sparingly()
@@ -117,6 +115,4 @@ def taken(host: str, port: int) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family)
     except OSError as error:
-        raise OSError(
-            f"host and port must be free on this machine, got {host} and {port}: {error.strerror}"
-        ) from error
+        raise OSError(f"host and port must be free on this machine, got {host} and {port}: {error.strerror}") from error

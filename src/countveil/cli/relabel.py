@@ -14,9 +14,7 @@ from countveil.cli.show import FitFile, loaded
 @with_quiet
 def relabel(
     fit: FitFile,
-    names: Annotated[
-        Path, typer.Argument(help="Names saved on the page that `countveil browse` writes (.json).")
-    ],
+    names: Annotated[Path, typer.Argument(help="Names saved on the page that `countveil browse` writes (.json).")],
 ) -> None:
     """Name the components of a fit; all commands and pages then show these names.
 

@@ -19,8 +19,7 @@ Data: TypeAlias = "Release | Reports | ReleaseFiles"
 TABLES = ".csv", ".tsv", ".parquet", ".xlsx"
 
 ReleaseFile = Annotated[
-    Path,
-    typer.Argument(help="A release from `countveil privatize`, `import` or `join`, or a folder of releases."),
+    Path, typer.Argument(help="A release from `countveil privatize`, `import` or `join`, or a folder of releases.")
 ]
 
 
@@ -69,9 +68,7 @@ def say_of(data: "Data") -> None:
         which = "One of these releases, or more," if joined else "This release"
         say(f"{which} is simulated: its noise came from a seeded generator and protects nobody.")
     if stated.source is not None:
-        say(
-            f"These reports were imported from: {stated.source}. Whoever imported them vouches for the mechanism."
-        )
+        say(f"These reports were imported from: {stated.source}. Whoever imported them vouches for the mechanism.")
     if isinstance(data, Reports):
         say(f"{in_words(data)}. {data.promise}")
 

@@ -18,13 +18,8 @@ from countveil.cli.output import say
 Result = dict[str, Any]
 """Tables, lines, numbers and lists by name, or functions that make them, called if they are printed."""
 
-Json = Annotated[
-    bool,
-    typer.Option("--json", help="Print results as JSON; messages go to stderr."),
-]
-Quiet = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print only errors and warnings, without a progress bar.")
-]
+Json = Annotated[bool, typer.Option("--json", help="Print results as JSON; messages go to stderr.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors and warnings, without a progress bar.")]
 
 
 class Failed(typer.Exit):
@@ -72,15 +67,11 @@ def told_of(command: Callable[[], Result]) -> tuple[Result, Failed | None]:
         return failed.found, failed
 
 
-def with_parameters(
-    wrapped: Callable[..., None], command: Callable[..., Any], **added: Any
-) -> Callable[..., None]:
+def with_parameters(wrapped: Callable[..., None], command: Callable[..., Any], **added: Any) -> Callable[..., None]:
     """A wrapped command that shows the parameters of the command, and switches besides that are off."""
     keyword = inspect.Parameter.KEYWORD_ONLY
     own = [each.replace(kind=keyword) for each in inspect.signature(command).parameters.values()]
-    switches = [
-        inspect.Parameter(name, keyword, default=False, annotation=kind) for name, kind in added.items()
-    ]
+    switches = [inspect.Parameter(name, keyword, default=False, annotation=kind) for name, kind in added.items()]
     wrapped.__signature__ = inspect.Signature([*own, *switches])  # type: ignore[attr-defined]
     return wrapped
 
@@ -155,12 +146,7 @@ def fit_tables(found: Any, members: int, documents: int = 0) -> Result:
         tables["totals"] = totals.facts
     judged = found.diagnostics()
     tables["diagnostics"] = judged.table.reset_index(names="quantity")
-    return (
-        tables
-        | judged.of_chains()
-        | {"state": str(judged.state), "verdict": judged.verdict}
-        | mechanism_of(judged)
-    )
+    return tables | judged.of_chains() | {"state": str(judged.state), "verdict": judged.verdict} | mechanism_of(judged)
 
 
 def warning_of(judged: Any, results: str) -> str:

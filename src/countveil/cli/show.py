@@ -27,10 +27,7 @@ def show(
         str | None, typer.Option("--word", help="Print the probability of this word in every topic instead.")
     ] = None,
     documents: Annotated[
-        int,
-        typer.Option(
-            "--documents", min=0, help="Number of documents to list for each topic (topic models only)."
-        ),
+        int, typer.Option("--documents", min=0, help="Number of documents to list for each topic (topic models only).")
     ] = 0,
 ) -> Result:
     """Print the results of a fit: topics, communities or components, totals, and whether they are safe to report.
@@ -51,11 +48,7 @@ def show(
             print_word(found, word)
             judged = found.diagnostics()
             say(judged.line)
-            return {
-                "word": found.documents.find_word(word),
-                "state": str(judged.state),
-                "verdict": judged.verdict,
-            }
+            return {"word": found.documents.find_word(word), "state": str(judged.state), "verdict": judged.verdict}
     say(f"{type(found).__name__}: {found._reader.data_in_words()}, method {found.posterior.attrs['method']}.")
     print_parts(found, members)
     if documents:

@@ -15,9 +15,7 @@ from countveil.study import page
 
 StudyFile = Annotated[Path, typer.Argument(help="A study file.")]
 
-study_app = typer.Typer(
-    help="Write the study file and the participant's page, and check them.", no_args_is_help=True
-)
+study_app = typer.Typer(help="Write the study file and the participant's page, and check them.", no_args_is_help=True)
 
 
 @study_app.command("new")
@@ -26,9 +24,7 @@ study_app = typer.Typer(
 def new_study(
     labels: Annotated[
         list[Path],
-        typer.Argument(
-            help="The words or categories to count: a text file, one per line; one file for each axis."
-        ),
+        typer.Argument(help="The words or categories to count: a text file, one per line; one file for each axis."),
     ],
     output: Annotated[Path, typer.Option("--output", "-o", help="The study file to write (.json).")],
     title: Annotated[str, typer.Option(help="Title of the study, in one line.")],
@@ -45,26 +41,18 @@ def new_study(
     categories: Annotated[
         bool,
         typer.Option(
-            "--categories",
-            help="Lines are categories that participants count themselves, not words in a text.",
+            "--categories", help="Lines are categories that participants count themselves, not words in a text."
         ),
     ] = False,
     signed: Annotated[
-        bool,
-        typer.Option(
-            "--signed",
-            help="Allow negative reports. Levels of rho need them; other levels do not.",
-        ),
+        bool, typer.Option("--signed", help="Allow negative reports. Levels of rho need them; other levels do not.")
     ] = False,
     address: Annotated[
         str | None,
-        typer.Option(
-            help="Address to which the participant's page may send a report (https://...) [default: none]."
-        ),
+        typer.Option(help="Address to which the participant's page may send a report (https://...) [default: none]."),
     ] = None,
     wave: Annotated[
-        list[str] | None,
-        typer.Option(help="A period in which the same people report again. Repeatable, in order."),
+        list[str] | None, typer.Option(help="A period in which the same people report again. Repeatable, in order.")
     ] = None,
     covariate: Annotated[
         list[str] | None,
@@ -120,9 +108,7 @@ def read_covariate(text: str) -> Covariate:
     """A covariate as the option states it; what it may be is checked with the study. Raises ValueError."""
     name, sign, allowed = text.partition("=")
     if not sign:
-        raise ValueError(
-            f"--covariate must be NAME=VALUES, such as party=D,R or age=number:18:120, got {text!r:.60}"
-        )
+        raise ValueError(f"--covariate must be NAME=VALUES, such as party=D,R or age=number:18:120, got {text!r:.60}")
     kind, *ends = allowed.split(":")
     if kind != "number":
         return Covariate(name, tuple(part.strip() for part in allowed.split(",")))
@@ -168,9 +154,7 @@ def study_status(
 
     made = study.load(file)
     if not is_url(database) and not Path(database).is_file():
-        raise FileNotFoundError(
-            f"db must be a file that `countveil receive` has made, or a URL, got {database}"
-        )
+        raise FileNotFoundError(f"db must be a file that `countveil receive` has made, or a URL, got {database}")
     accepted = store.size(database, made)
     say(f"Study {made.id}: {progress(accepted, target)} in {store.name_of(database)}.")
     return {"study": made.id, "accepted": accepted, "target": target}
@@ -183,8 +167,7 @@ def study_page(
     file: StudyFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write (.html).")],
     strings: Annotated[
-        Path | None,
-        typer.Option(help="Translated texts of the page: a .json in the form that `study strings` prints."),
+        Path | None, typer.Option(help="Translated texts of the page: a .json in the form that `study strings` prints.")
     ] = None,
     force: Force = False,
 ) -> None:

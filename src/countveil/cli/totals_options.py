@@ -40,15 +40,11 @@ class TotalsOptions(NamedTuple):
     ] = None
     total_row: Annotated[
         str | None,
-        typer.Option(
-            metavar="LABEL", rich_help_panel=TOTALS, help="Label of the row of totals in a wide table."
-        ),
+        typer.Option(metavar="LABEL", rich_help_panel=TOTALS, help="Label of the row of totals in a wide table."),
     ] = None
     total_column: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN", rich_help_panel=TOTALS, help="Name of the column of totals in a wide table."
-        ),
+        typer.Option(metavar="COLUMN", rich_help_panel=TOTALS, help="Name of the column of totals in a wide table."),
     ] = None
     totals_of: Annotated[
         list[str] | None,
@@ -128,9 +124,7 @@ class StatedTotals(NamedTuple):
                 "of --totals with columns of some axes, or of groups"
             )
         if files and inside:
-            raise ValueError(
-                "--totals must come without --total-row and --total-column: take totals from one place"
-            )
+            raise ValueError("--totals must come without --total-row and --total-column: take totals from one place")
         if files and not is_long and not what:
             raise ValueError(
                 f"--totals must come with --totals-of {', '.join(WORDS)} or a file of groups, or with --long"
@@ -171,17 +165,12 @@ class StatedTotals(NamedTuple):
         from countveil.data.tables.margins import without_margins
 
         if (self.files or self.row is not None or self.column is not None) and table.values.ndim != 2:
-            raise ValueError(
-                f"totals of a wide table need two axes, rows and columns, got {table.values.ndim}"
-            )
+            raise ValueError(f"totals of a wide table need two axes, rows and columns, got {table.values.ndim}")
         if not self.files:
             mechanism = self.mechanisms[0] if self.mechanisms else None
             what = self.what[0] if self.what else None
             return without_margins(table, self.row, self.column, what, mechanism)
-        labels, shape = (
-            (table.row_labels, table.column_labels),
-            (table.values.shape[0], table.values.shape[1]),
-        )
+        labels, shape = ((table.row_labels, table.column_labels), (table.values.shape[0], table.values.shape[1]))
         found = []
         for path, what, mechanism in zip(
             self.files, self._for_each(self.what, ""), self._for_each(self.mechanisms, None), strict=True
@@ -309,14 +298,7 @@ def families_in_file(
     stated: "Format",
 ) -> list[Any]:
     """The families of a file of totals beside a wide table: two of both, one of anything else."""
-    from countveil.data.tables.margins import (
-        SIDES,
-        by_side,
-        family_of_frame,
-        grouping_of_frame,
-        read_margin,
-        sided,
-    )
+    from countveil.data.tables.margins import SIDES, by_side, family_of_frame, grouping_of_frame, read_margin, sided
 
     groupings = {}
     key = what

@@ -103,6 +103,4 @@ class ProgressWatcher:
                 self._say(f"[{self._done}/{self._total}] {name}: {seconds:.1f} s")
 
     def _say(self, line: str) -> None:
-        self._console.print(
-            f"{time.perf_counter() - self._started:6.1f} s  {line}", highlight=False, markup=False
-        )
+        self._console.print(f"{time.perf_counter() - self._started:6.1f} s  {line}", highlight=False, markup=False)

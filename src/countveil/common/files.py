@@ -98,9 +98,7 @@ def safe_for_spreadsheets(frame: "pd.DataFrame") -> "pd.DataFrame":
     def as_cell(value: Any) -> Any:
         return cell(value) if isinstance(value, str) else value
 
-    texts = [
-        place for place, kind in enumerate(frame.dtypes) if not hasattr(kind, "kind") or kind.kind in "OUT"
-    ]
+    texts = [place for place, kind in enumerate(frame.dtypes) if not hasattr(kind, "kind") or kind.kind in "OUT"]
     safe = frame.rename(columns=as_cell)
     for place in texts:
         safe.isetitem(place, frame.iloc[:, place].map(as_cell))

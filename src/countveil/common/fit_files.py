@@ -137,15 +137,7 @@ def rule_of(error: Exception) -> str:
 MOST_OBJECTS, MOST_ATTRIBUTES, MOST_AXES, DEEPEST = 1000, 100, 32, 4
 NO_VARIABLE = b"This is a netCDF dimension but not a netCDF variable"
 STRUCTURAL = frozenset(
-    {
-        "CLASS",
-        "NAME",
-        "DIMENSION_LIST",
-        "REFERENCE_LIST",
-        "_Netcdf4Dimid",
-        "_Netcdf4Coordinates",
-        "_FillValue",
-    }
+    {"CLASS", "NAME", "DIMENSION_LIST", "REFERENCE_LIST", "_Netcdf4Dimid", "_Netcdf4Coordinates", "_FillValue"}
     | {"coordinates", "dtype"}
 )
 """Attributes of datasets that netCDF and xarray write; others, such as scale_factor, would change the values."""
@@ -188,9 +180,7 @@ class Checked:
     def _walk(self, group: h5py.h5g.GroupID, path: str, depth: int) -> None:
         if depth > DEEPEST or group.get_num_objs() > MOST_OBJECTS:
             got = f"{group.get_num_objs()} at depth {depth} in {path or '/'!r:.60}"
-            raise StructureError(
-                f"must hold at most {MOST_OBJECTS} arrays in groups at most {DEEPEST} deep, got {got}"
-            )
+            raise StructureError(f"must hold at most {MOST_OBJECTS} arrays in groups at most {DEEPEST} deep, got {got}")
         self._check_attributes(group, path)
         for raw in group:
             name = f"{path}/{raw.decode('utf-8', 'backslashreplace')}".removeprefix("/")
@@ -199,9 +189,7 @@ class Checked:
             found = h5py.h5o.open(group, raw)
             address = h5py.h5o.get_info(found).addr
             if address in self._addresses or len(self._addresses) >= MOST_OBJECTS:
-                raise StructureError(
-                    f"must hold up to {MOST_OBJECTS} arrays once each, got {name} again or more"
-                )
+                raise StructureError(f"must hold up to {MOST_OBJECTS} arrays once each, got {name} again or more")
             self._addresses.add(address)
             if isinstance(found, h5py.h5g.GroupID):
                 self._walk(found, name, depth + 1)
@@ -214,29 +202,21 @@ class Checked:
     def _check_attributes(self, owner: h5py.h5g.GroupID | h5py.h5d.DatasetID, path: str) -> None:
         number = h5py.h5a.get_num_attrs(owner)
         if number > MOST_ATTRIBUTES:
-            raise StructureError(
-                f"must have at most {MOST_ATTRIBUTES} attributes at {path or '/'}, got {number}"
-            )
+            raise StructureError(f"must have at most {MOST_ATTRIBUTES} attributes at {path or '/'}, got {number}")
         of_array = isinstance(owner, h5py.h5d.DatasetID)
         for i in range(number):
             found = h5py.h5a.open(owner, index=i)
             name, kind = found.name.decode("utf-8", "backslashreplace"), found.get_type()
             if of_array and name not in STRUCTURAL:
-                raise StructureError(
-                    f"must have no attributes that change values, got {name!r:.40} at {path}"
-                )
+                raise StructureError(f"must have no attributes that change values, got {name!r:.40} at {path}")
             wanted = {_OF_SCALES[name]} if of_array and name in _OF_SCALES else _PLAIN
             if name == "DIMENSION_LIST" and prod(found.shape) > MOST_AXES:
                 raise StructureError(f"must have at most {MOST_AXES} axes, got more at {path}")
             if kind.get_class() not in wanted or found.get_storage_size() > self._size:
-                raise StructureError(
-                    f"must have attributes of numbers and text, got {name!r:.40} at {path or '/'}"
-                )
+                raise StructureError(f"must have attributes of numbers and text, got {name!r:.40} at {path or '/'}")
             if kind.get_class() == h5py.h5t.STRING:
                 if prod(found.shape) > 1:
-                    raise StructureError(
-                        f"must have one text an attribute, got {name!r:.40} at {path or '/'}"
-                    )
+                    raise StructureError(f"must have one text an attribute, got {name!r:.40} at {path or '/'}")
                 value = h5py.AttributeManager(_owner(owner))[name] if kind.is_variable_str() else b""
                 self._add_text(len(value) if isinstance(value, str | bytes) else 0)
 
@@ -248,13 +228,9 @@ class Checked:
             raise StructureError(f"must hold all its data itself, got a virtual array at {path}")
         filters = [plan.get_filter(i)[0] for i in range(plan.get_nfilters())]
         if not set(filters) <= _FILTERS or len(set(filters)) < len(filters):
-            raise StructureError(
-                f"must be compressed by deflate or not at all, got HDF5 filters {filters} at {path}"
-            )
+            raise StructureError(f"must be compressed by deflate or not at all, got HDF5 filters {filters} at {path}")
         if kind.get_class() not in _PLAIN:
-            raise StructureError(
-                f"must hold numbers and text, got HDF5 type class {kind.get_class()} at {path}"
-            )
+            raise StructureError(f"must hold numbers and text, got HDF5 type class {kind.get_class()} at {path}")
         space = found.get_space()
         if space.get_simple_extent_type() == h5py.h5s.NULL or space.get_simple_extent_dims(True) != shape:
             empty = space.get_simple_extent_type() == h5py.h5s.NULL
@@ -265,9 +241,7 @@ class Checked:
         if not stored and bytes(dataset.attrs.get("NAME", b"")).startswith(NO_VARIABLE):
             return  # a dimension without values
         if stored > self._size or asked > stored * (1 if not filters else 1032):
-            raise StructureError(
-                f"must hold what it declares, got {stored} bytes that declare {asked} at {path}"
-            )
+            raise StructureError(f"must hold what it declares, got {stored} bytes that declare {asked} at {path}")
         if h5py.h5z.FILTER_DEFLATE in filters:
             self._check_chunks(found, filters.index(h5py.h5z.FILTER_DEFLATE), path)
         self._asked += asked
@@ -280,14 +254,10 @@ class Checked:
         size = prod(found.get_create_plist().get_chunk()) * found.get_type().get_size()
         for i in range(found.get_num_chunks()):
             skipped, content = found.read_direct_chunk(found.get_chunk_info(i).chunk_offset)
-            if (
-                not skipped >> deflate & 1
-            ):  # HDF5 leaves a chunk as it is where deflate would not make it smaller
+            if not skipped >> deflate & 1:  # HDF5 leaves a chunk as it is where deflate would not make it smaller
                 content = zlib.decompressobj().decompress(content, size + _CHECKSUM + 1)
             if len(content) > size + _CHECKSUM:
-                raise StructureError(
-                    f"must hold what it declares, got a chunk that unpacks to more at {path}"
-                )
+                raise StructureError(f"must hold what it declares, got a chunk that unpacks to more at {path}")
 
     def _check_text(self, dataset: h5py.Dataset, path: str) -> None:
         """Adds up the lengths of an array of texts, which could all be one long one."""
@@ -513,9 +483,7 @@ def _facts(found: dict[str, Any]) -> dict[str, Any]:
     for name in ("totals_used", "promised_together"):
         said = found.get(name, "")
         if not isinstance(said, str) or len(said) > _LONGEST_LINE or not said.isprintable():
-            _refuse(
-                f"must state its {name} as a line of at most {_LONGEST_LINE} characters, got {said!r:.40}"
-            )
+            _refuse(f"must state its {name} as a line of at most {_LONGEST_LINE} characters, got {said!r:.40}")
     source = found.get("source", "")
     if not isinstance(source, str) or len(source) > _LONGEST_FACT or not source.isprintable():
         _refuse(f"must state its source as a line of at most {_LONGEST_FACT} characters, got {source!r:.40}")
@@ -538,9 +506,7 @@ def _check_factors(found: Checked, model: dict[str, Any]) -> None:
             _refuse(f"must hold the group {group}, got none")
     names, axes, sizes = model["spec"]["names"], model["spec"]["factor_axes"], model["sizes"]
     if not names or not all(type(size) is int and size > 0 for size in sizes.values()):
-        _refuse(
-            f"must have factors over axes of one entry or more, got factors {names!r:.60} over {sizes!r:.60}"
-        )
+        _refuse(f"must have factors over axes of one entry or more, got factors {names!r:.60} over {sizes!r:.60}")
     for name, letters in zip(names, axes, strict=True):
         if f"optimisation/{name}_shape" in found.datasets:
             continue  # a summary instead of draws, whose sizes are checked with the model

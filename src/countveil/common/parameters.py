@@ -110,9 +110,7 @@ class Option(NamedTuple):
 def declared(cls: type[T]) -> type[T]:
     """A dataclass without equality whose docstring has what its options say, and its constructor plain types."""
     made: Any = dataclasses.dataclass(eq=False, repr=False, match_args=False)(cls)
-    made.__init__.__annotations__ |= {
-        field.name: plain_type(field.type) for field in dataclasses.fields(made)
-    }
+    made.__init__.__annotations__ |= {field.name: plain_type(field.type) for field in dataclasses.fields(made)}
     options = described_options(made)
     if cls.__doc__ and options:
         made.__doc__ = f"{inspect.cleandoc(cls.__doc__)}\n\n{section_of(options)}"
@@ -155,11 +153,7 @@ def section_of(described: Mapping[str, str]) -> str:
     lines = ["Options:"]
     for name, text in described.items():
         lines += textwrap.wrap(
-            f"{name} {text}",
-            110,
-            initial_indent="    ",
-            subsequent_indent="        ",
-            break_on_hyphens=False,
+            f"{name} {text}", 110, initial_indent="    ", subsequent_indent="        ", break_on_hyphens=False
         )
     return "\n".join(lines)
 
@@ -176,9 +170,7 @@ def check_integer(name: str, value: Any, least: int, most: int = LARGEST) -> Non
 def check_positive(name: str, value: Any) -> None:
     """Refuse what is not a positive finite number."""
     if isinstance(value, int) and value > sys.float_info.max:  # it may have more digits than Python prints
-        raise ValueError(
-            f"{name} must be a positive number of at most {sys.float_info.max}, got a larger one"
-        )
+        raise ValueError(f"{name} must be a positive number of at most {sys.float_info.max}, got a larger one")
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < value < np.inf:
         raise ValueError(f"{name} must be a positive number, got {value!r}")
 

@@ -38,9 +38,7 @@ class Covariates(NamedTuple):
     """Covariates of the rows of some data, with a design matrix that is centred and scaled."""
 
     formula: str
-    frame: (
-        pd.DataFrame
-    )  # (D, columns that the formula names), float64 or categories of text, in the rows' order
+    frame: pd.DataFrame  # (D, columns that the formula names), float64 or categories of text, in the rows' order
     terms: tuple[str, ...]  # of the P columns of the design
     centre: np.ndarray  # (P,)
     scale: np.ndarray  # (P,)
@@ -101,14 +99,10 @@ def read_covariates(formula: str, frame: Any, labels: list[str] | None, n_rows: 
         raise TypeError(f"covariates must be a DataFrame, got {type(frame).__name__}")
     names = names_in(formula)
     if "Intercept" in names:
-        raise ValueError(
-            f"formula must name no covariate 'Intercept', which every formula has, got {formula!r}"
-        )
+        raise ValueError(f"formula must name no covariate 'Intercept', which every formula has, got {formula!r}")
     missing = [name for name in names if name not in frame.columns]
     if missing:
-        raise ValueError(
-            f"covariates must have a column for every name in {formula!r}, got no {missing[0]!r}"
-        )
+        raise ValueError(f"covariates must have a column for every name in {formula!r}, got no {missing[0]!r}")
     frame = in_order_of_rows(frame, labels, n_rows)
     own = pd.DataFrame({name: plain_column(name, frame) for name in names}).reset_index(drop=True)
     check_width(formula, own)
@@ -117,9 +111,7 @@ def read_covariates(formula: str, frame: Any, labels: list[str] | None, n_rows: 
     centre, scale, largest = raw.mean().to_numpy(), raw.std(ddof=0).to_numpy(), raw.abs().max().to_numpy()
     for term, spread in zip(raw.columns, scale / np.maximum(largest, TINY), strict=True):
         if not spread > LEAST_SPREAD:
-            raise ValueError(
-                f"every term must vary between rows, got {term!r}, which is the same in all: leave it out"
-            )
+            raise ValueError(f"every term must vary between rows, got {term!r}, which is the same in all: leave it out")
     return Covariates(formula, own, tuple(map(str, raw.columns)), centre, scale, spec)
 
 
@@ -140,9 +132,7 @@ def in_order_of_rows(
     numbered = labels is not None and set(labels) == set(texts_of(frame.index))
     if labels is None or (is_default(frame.index) and not numbered):
         if len(frame) != n_rows:
-            raise ValueError(
-                f"{name} must have a row for each of {n_rows} rows of the data, got {len(frame)}"
-            )
+            raise ValueError(f"{name} must have a row for each of {n_rows} rows of the data, got {len(frame)}")
         return frame
     places: dict[str, int] = {}
     for i, text in enumerate(texts_of(frame.index)):
@@ -175,9 +165,7 @@ def plain_column(name: str, frame: pd.DataFrame) -> pd.Series:
     if pd.api.types.is_numeric_dtype(column.dtype) or pd.api.types.is_bool_dtype(column.dtype):
         values = column.to_numpy(dtype=np.float64)
         if not np.isfinite(values).all():
-            raise ValueError(
-                f"covariate {name!r} must have finite values, got {values[~np.isfinite(values)][0]}"
-            )
+            raise ValueError(f"covariate {name!r} must have finite values, got {values[~np.isfinite(values)][0]}")
         return pd.Series(values, index=frame.index)
     return in_levels(column)
 
@@ -252,9 +240,7 @@ def names_in(formula: str) -> list[str]:
         factors = [factor.expr for term in parsed for factor in term.factors]
         trees = [ast.parse(each, mode="eval") for each in factors]
     except Exception as error:  # what the parser raises has no common class
-        raise ValueError(
-            f"prevalence must be a formula such as '~ party + year', got {formula!r}: {error}"
-        ) from error
+        raise ValueError(f"prevalence must be a formula such as '~ party + year', got {formula!r}: {error}") from error
     names: dict[str, None] = {}
     for tree in trees:
         called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
@@ -264,12 +250,8 @@ def names_in(formula: str) -> list[str]:
                     "prevalence must have only names, numbers, the signs + - * : / and calls such as log(year), got "
                     f"{ast.unparse(tree)!r}"
                 )
-            if isinstance(node, ast.Call) and not (
-                isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS
-            ):
-                raise ValueError(
-                    f"prevalence may call {', '.join(FUNCTIONS)}, got {ast.unparse(node.func)!r}"
-                )
+            if isinstance(node, ast.Call) and not (isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS):
+                raise ValueError(f"prevalence may call {', '.join(FUNCTIONS)}, got {ast.unparse(node.func)!r}")
             if isinstance(node, ast.Name) and id(node) not in called:
                 names[node.id] = None
         for node in ast.walk(tree):
@@ -289,9 +271,7 @@ def check_terms(formula: str) -> None:
         tree = ast.parse(right.replace(":", "@").strip(), mode="eval")
         n_terms = terms_of(tree.body)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise ValueError(
-            f"prevalence must be a formula such as '~ party + year', got {formula!r}: {error}"
-        ) from error
+        raise ValueError(f"prevalence must be a formula such as '~ party + year', got {formula!r}: {error}") from error
     if n_terms > MOST_TERMS:
         raise ValueError(f"prevalence must have at most {MOST_TERMS} terms, got {n_terms} in {formula!r}")
 
@@ -387,9 +367,7 @@ def columns_of(spec: Any, frame: pd.DataFrame) -> pd.DataFrame:
     return found
 
 
-def covariates_of_people(
-    release: Release, people: Sequence[str]
-) -> tuple[pd.DataFrame | None, dict[str, int]]:
+def covariates_of_people(release: Release, people: Sequence[str]) -> tuple[pd.DataFrame | None, dict[str, int]]:
     """A row for each person, of what they stated alike in all their waves; and what they did not, of how many people.
 
     None where the release has no covariates.
@@ -405,9 +383,7 @@ def covariates_of_people(
     return first.drop(columns=list(differing)), differing
 
 
-def covariates_of_rows(
-    releases: Sequence[Release], rows: Sequence[str] | None, n_rows: int
-) -> pd.DataFrame | None:
+def covariates_of_rows(releases: Sequence[Release], rows: Sequence[str] | None, n_rows: int) -> pd.DataFrame | None:
     """A row for each of the joined ones, with every covariate of any release; missing where none states it.
 
     Rows go by their labels, or by position where ``rows`` is None. None where no release has covariates.
@@ -435,9 +411,7 @@ def agreed(name: Any, one: pd.Series, other: pd.Series) -> pd.Series:
     """What either release states of each row; raises ValueError where they differ."""
     kinds = [isinstance(each.dtype, pd.CategoricalDtype) for each in (one, other)]
     if kinds[0] != kinds[1]:
-        raise ValueError(
-            f"releases must have one kind of covariate {name!r}, got numbers in some and values in others"
-        )
+        raise ValueError(f"releases must have one kind of covariate {name!r}, got numbers in some and values in others")
     texts = [each.astype(object) for each in (one, other)]
     known = [each.notna().to_numpy() for each in (one, other)]
     differ = known[0] & known[1] & (texts[0].to_numpy() != texts[1].to_numpy())

@@ -261,10 +261,7 @@ def month_name(month: int, others: Sequence[str]) -> str:
 def moments(texts: Sequence[str], clocks: Sequence[str | None], days: list[date]) -> DateLabels:
     """Times of day, counted in seconds or microseconds; raises NoSuchDateError."""
     try:
-        found = [
-            datetime.fromisoformat(f"{day}{clock or ' 00:00'}")
-            for day, clock in zip(days, clocks, strict=True)
-        ]
+        found = [datetime.fromisoformat(f"{day}{clock or ' 00:00'}") for day, clock in zip(days, clocks, strict=True)]
     except ValueError:
         raise NoSuchDateError(f"dates must have times that exist, got {texts[0]!r}") from None
     zones = {each.utcoffset() for each in found}
@@ -323,9 +320,7 @@ def steps_in_time(labels: Sequence[str], day_first: bool | None = None) -> TimeS
     try:
         found = dates_of([text.strip() for text in labels], day_first)
     except UnclearOrderError as error:
-        raise ValueError(
-            f"{error}: state day_first=True or day_first=False (--day-first or --month-first)"
-        ) from error
+        raise ValueError(f"{error}: state day_first=True or day_first=False (--day-first or --month-first)") from error
     found = months_of([text.strip() for text in labels]) if found is None else found
     if found is None:
         return None
@@ -348,9 +343,7 @@ def steps_in_time(labels: Sequence[str], day_first: bool | None = None) -> TimeS
         places[(number - number[0]) // gap] = order
         write = found.write
         assert write is not None
-        names = [
-            write(int(number[0]) + gap * t) if place < 0 else labels[place] for t, place in enumerate(places)
-        ]
+        names = [write(int(number[0]) + gap * t) if place < 0 else labels[place] for t, place in enumerate(places)]
         missing = [names[t] for t in np.flatnonzero(places < 0)]
         shown = ", ".join(missing[:SHOWN]) + (", ..." if len(missing) > SHOWN else "")
         have, are = ("has", "is") if len(missing) == 1 else ("have", "are")
@@ -426,9 +419,7 @@ def read_dates(time: Any, labels: list[str] | None, n_rows: int) -> Dates:
     if series.isna().any():
         where = int(np.flatnonzero(series.isna())[0])
         row = where if labels is None else labels[where]
-        raise ValueError(
-            f"time must have no missing dates, got {int(series.isna().sum())}, the first in row {row}"
-        )
+        raise ValueError(f"time must have no missing dates, got {int(series.isna().sum())}, the first in row {row}")
     try:
         names, step = steps_of(series)
     except pd.errors.OutOfBoundsDatetime as error:

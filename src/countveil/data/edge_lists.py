@@ -114,9 +114,7 @@ def edges_of_table(path: Path, columns: Sequence[str] | None, directed: bool | N
     for name in used.values():
         if name is not None and names.count(name) != 1:
             raise ValueError(f"{path} must have one column {name!r}, got columns {names[:20]}")
-    senders, receivers = (
-        [str(cell).strip() for cell in frame[used[role]]] for role in ("sender", "receiver")
-    )
+    senders, receivers = ([str(cell).strip() for cell in frame[used[role]]] for role in ("sender", "receiver"))
     if "" in senders or "" in receivers:
         raise ValueError(f"{path} must name the sender and the receiver of every edge, got an empty cell")
     weight = used.get("weight")
@@ -173,13 +171,7 @@ def edges_of_graph(path: Path) -> Edges:
     senders, receivers = ([str(edge[place]) for edge in edges] for place in (0, 1))
     weights = pd.Series([edge[2] for edge in edges], dtype=object)
     return Edges(
-        path,
-        senders,
-        receivers,
-        weights,
-        "weight",
-        bool(graph.is_directed()),
-        [str(node) for node in graph.nodes],
+        path, senders, receivers, weights, "weight", bool(graph.is_directed()), [str(node) for node in graph.nodes]
     )
 
 
@@ -222,9 +214,7 @@ def refuse_both_ways(edges: Edges, weights: np.ndarray) -> None:
 def reports_of(edges: Edges, absent: Sequence[str]) -> np.ndarray:
     """Reports as floats, NaN where a cell is empty or one of the words; raises ValueError for other texts."""
     none = {"", *(word.strip() for word in absent)}
-    cells = [
-        "" if pd.isna(cell) else cell if is_number(cell) else str(cell).strip() for cell in edges.weights
-    ]
+    cells = ["" if pd.isna(cell) else cell if is_number(cell) else str(cell).strip() for cell in edges.weights]
     form = NumberFormat(None, ".")  # of graphs
     if edges.path.suffix.lower() not in GRAPHS:
         form = format_of(edges.path, cells, Words(tuple(absent)), edges.stated, edges.stated.separator)
@@ -284,16 +274,8 @@ def import_edges(
     labels = {"row_labels": edges.actors, "column_labels": edges.actors}
     found = import_reports(values, mechanism, source, mask=uncounted, simulated=simulated, **labels)
     reports = found.reports
-    if getattr(
-        mechanism, "absent", False
-    ):  # then a report of 0 may be impossible, but none is always possible
+    if getattr(mechanism, "absent", False):  # then a report of 0 may be impossible, but none is always possible
         reports = np.where(np.eye(n, dtype=bool) & ~listed, np.nan, reports)
     return Release(
-        reports,
-        found.mechanism,
-        found.truncated,
-        found.labels,
-        simulated,
-        directed=edges.directed,
-        source=source,
+        reports, found.mechanism, found.truncated, found.labels, simulated, directed=edges.directed, source=source
     )

@@ -60,8 +60,7 @@ def cells_of_coordinates(
         if bad.any():
             first = int(np.argmax(bad))
             raise ValueError(
-                f"coordinates along axis {axis} must be from 0 to {size - 1}, "
-                f"got {along[first]} in entry {first}"
+                f"coordinates along axis {axis} must be from 0 to {size - 1}, got {along[first]} in entry {first}"
             )
     where, entries = join_duplicates(where, entries, sizes, sum_duplicates)
     named = None if labels is None else [None if names is None else list(names) for names in labels]
@@ -97,9 +96,7 @@ def check_values(values: Any, n_cells: int, show: bool, whole: bool) -> np.ndarr
         raise ValueError(
             f"{name} must have one entry for each cell of coordinates, ({n_cells},), got shape {entries.shape}"
         )
-    return (
-        whole_values(entries if entries.size else entries.astype(np.int64), None, show) if whole else entries
-    )
+    return whole_values(entries if entries.size else entries.astype(np.int64), None, show) if whole else entries
 
 
 def check_shape(
@@ -124,9 +121,7 @@ def check_shape(
     if min(sizes) < 1:
         raise ValueError(f"shape must have at least one entry along every axis, got {sizes}")
     if math.prod(sizes[1:]) > MAX_COLUMNS or math.prod(sizes) >= 2**63:
-        raise ValueError(
-            f"shape must have at most {MAX_COLUMNS} cells for each entry of the first axis, got {sizes}"
-        )
+        raise ValueError(f"shape must have at most {MAX_COLUMNS} cells for each entry of the first axis, got {sizes}")
     return sizes
 
 
@@ -217,9 +212,7 @@ def frame_values(column: pd.Series) -> np.ndarray:
     return np.asarray(column.tolist())
 
 
-def axis_codes(
-    column: pd.Series, axis: str, told: Sequence[Any] | None, show: bool
-) -> tuple[np.ndarray, list[str]]:
+def axis_codes(column: pd.Series, axis: str, told: Sequence[Any] | None, show: bool) -> tuple[np.ndarray, list[str]]:
     """Each row's place along an axis, and the axis's labels."""
     if column.isna().any():
         raise ValueError(f"column {axis!r} must have no missing entries, got {int(column.isna().sum())}")
@@ -252,17 +245,12 @@ def axis_codes(
     if unknown.any():
         value = column.iloc[int(np.argmax(unknown))]
         got = f"got {value!r}" if show else "got a value outside them (not shown: it may be private)"
-        raise ValueError(
-            f"column {axis!r} must hold its categories only, {got} in row {int(np.argmax(unknown))}"
-        )
+        raise ValueError(f"column {axis!r} must hold its categories only, {got} in row {int(np.argmax(unknown))}")
     return codes.astype(np.int64), labels
 
 
 def count_table(
-    frame: pd.DataFrame,
-    axes: Sequence[str],
-    categories: Mapping[str, Sequence[Any]],
-    value: str | None = None,
+    frame: pd.DataFrame, axes: Sequence[str], categories: Mapping[str, Sequence[Any]], value: str | None = None
 ) -> pd.DataFrame:
     """The owner's table of counts, for ``privatize``: one row for each entry of the first axis.
 
@@ -286,9 +274,7 @@ def count_table(
             )
     if value is not None and (negative := frame_values(frame[value]) < 0).any():
         row = int(np.argmax(negative))
-        raise ValueError(
-            f"counts must be non-negative, got a negative count in row {row} of column {value!r}"
-        )
+        raise ValueError(f"counts must be non-negative, got a negative count in row {row} of column {value!r}")
     cells = cells_of_frame(frame, axes, value, categories, sum_duplicates=True, show=False)
     labels: list[Any] = list(cells.labels or [])
     if len(axes) > 2:
@@ -329,13 +315,7 @@ def split_labels(joined: Sequence[str] | None) -> list[list[str]]:
     labels = [list(dict.fromkeys(names)) for names in zip(*parts, strict=True)]
     wanted = joined_labels(labels)
     if wanted != list(joined):
-        place = next(
-            (n for n, pair in enumerate(zip(wanted, joined, strict=False)) if pair[0] != pair[1]), len(joined)
-        )
-        got = (
-            f"{joined[place]!r:.60} in column {place}"
-            if place < len(joined)
-            else f"{place} of {len(wanted)} columns"
-        )
+        place = next((n for n, pair in enumerate(zip(wanted, joined, strict=False)) if pair[0] != pair[1]), len(joined))
+        got = f"{joined[place]!r:.60} in column {place}" if place < len(joined) else f"{place} of {len(wanted)} columns"
         raise ValueError(f"{rule}, got {got}; give the shape")
     return labels

@@ -211,9 +211,7 @@ def import_long(
         gone[:] = False
     if mask is not None:
         gone[where] = checked_rows(mask, len(frame))[cells.values]
-    known = (
-        None if totals is None else families_of(frame, list(axes), labels, value, cells.shape, totals, groups)
-    )
+    known = None if totals is None else families_of(frame, list(axes), labels, value, cells.shape, totals, groups)
     exposures = None
     if exposure is not None:
         exposures = exposure_of_column(frame, exposure, cells.values, where, cells.shape, gone)
@@ -294,9 +292,7 @@ def families_of(
     """Tables of totals beside a long one as ``import_reports`` takes them; raises as ``family_of_frame``."""
     listed = [(totals,)] if isinstance(totals, pd.DataFrame) else totals
     if not isinstance(listed, list | tuple) or not all(isinstance(each, list | tuple) for each in listed):
-        raise TypeError(
-            f"totals must be a DataFrame, or a list of (DataFrame, mechanism), got {type(totals).__name__}"
-        )
+        raise TypeError(f"totals must be a DataFrame, or a list of (DataFrame, mechanism), got {type(totals).__name__}")
     named = [grouping_of_frame(each, axes, labels) for each in groups]
     groupings, found = dict(named), []
     given = families_given([(None, *each) for each in listed])

@@ -94,15 +94,11 @@ def read_counts(
     if reader is None:
         known = ", ".join(_READERS)
         remedy = "unpack it" if path.suffix.lower() in (".zip", ".gz") else "save a table as .csv"
-        raise ValueError(
-            f"{path} must end in one of {known}, got {path.suffix or 'no extension'!r}: {remedy}"
-        )
+        raise ValueError(f"{path} must end in one of {known}, got {path.suffix or 'no extension'!r}: {remedy}")
     if not path.is_file():
         raise FileNotFoundError(f"no counts at {path}")
     if reader is not _read_csv and not (header and row_labels is None):
-        raise ValueError(
-            f"header (--no-header) and row labels (--row-labels) apply only to a .csv, got {path}"
-        )
+        raise ValueError(f"header (--no-header) and row labels (--row-labels) apply only to a .csv, got {path}")
     if numbered_from is not None and (reader is not _read_svmlight or numbered_from not in (0, 1)):
         raise ValueError(
             f"numbered_from (--numbered-from) must be 0 or 1, for an SVMlight file only, got {numbered_from!r}"
@@ -147,9 +143,7 @@ def _named(path: Path, table: CountTable, words: list[str], vocabulary: Any, tra
         remedy = " and as many rows: it has words in rows; " + (
             "leave out transpose=True (--transpose)" if transposed else "pass transpose=True (--transpose)"
         )
-    raise ValueError(
-        f"{vocabulary} must name the {n_columns} columns of {path}, got {len(words)} words{remedy}"
-    )
+    raise ValueError(f"{vocabulary} must name the {n_columns} columns of {path}, got {len(words)} words{remedy}")
 
 
 def read_vocabulary(path: str | Path) -> list[str]:
@@ -318,15 +312,11 @@ def _csv_rows(path: Path, header: bool) -> list[list[str]]:
         raise ValueError(f"{path} must hold {wanted}, got {len(rows)} rows")
     for number, row in enumerate(rows[header:], start=1):
         if len(row) != len(rows[0]):
-            raise ValueError(
-                f"{path} must have {len(rows[0])} cells in every row, got {len(row)} in row {number}"
-            )
+            raise ValueError(f"{path} must have {len(rows[0])} cells in every row, got {len(row)} in row {number}")
     return rows
 
 
-def _label_column(
-    path: Path, names: list[str] | None, body: list[list[str]], wanted: str | None
-) -> int | None:
+def _label_column(path: Path, names: list[str] | None, body: list[list[str]], wanted: str | None) -> int | None:
     """Where the row labels are; a first column that mixes numbers and names could be either, and is refused."""
     if wanted is not None:
         if names is None:
@@ -384,9 +374,7 @@ def _count(path: Path, cell: str, row: int, column: str | int) -> int:
 
 def _whole(path: Path, cell: str, row: int, column: str | int) -> int:
     if not _is_number(cell):
-        raise _bad(
-            path, "an empty cell" if not cell.strip() else "something that is not a number", row, column
-        )
+        raise _bad(path, "an empty cell" if not cell.strip() else "something that is not a number", row, column)
     value = float(cell)
     if not math.isfinite(value) or value != math.floor(value):
         raise _bad(path, "a value that is not whole", row, column)
@@ -476,9 +464,7 @@ def load_svmlight(path: Path) -> sp.csr_array:
     return found
 
 
-def from_first(
-    path: Path, values: sp.csr_array, numbered_from: int | None, n_words: int | None
-) -> sp.csr_array:
+def from_first(path: Path, values: sp.csr_array, numbered_from: int | None, n_words: int | None) -> sp.csr_array:
     """The columns from the first word on, whose number is ``numbered_from``.
 
     If that is None, an entry of number 0 shows that it is 0, and one whose number is the number of words that it is 1.
@@ -496,9 +482,7 @@ def from_first(
             "(--numbered-from)"
         )
     if least < first:
-        raise ValueError(
-            f"numbered_from (--numbered-from) must be 0 for {path}, which has a word 0, got {first}"
-        )
+        raise ValueError(f"numbered_from (--numbered-from) must be 0 for {path}, which has a word 0, got {first}")
     return values[:, first:]
 
 
@@ -558,15 +542,11 @@ def lengthened(path: Path, values: Any, n_rows: int) -> Any:
     """A dense or sparse matrix with rows of zeros at its end; raises ValueError if it has more rows."""
     missing = n_rows - values.shape[0]
     if missing < 0:
-        raise ValueError(
-            f"n_rows (--n-rows) must be at least the {values.shape[0]} rows of {path}, got {n_rows}"
-        )
+        raise ValueError(f"n_rows (--n-rows) must be at least the {values.shape[0]} rows of {path}, got {n_rows}")
     check_length(path, n_rows)
     if not sp.issparse(values):
         return np.vstack([values, np.zeros((missing, values.shape[1]), values.dtype)])
-    return sp.vstack(
-        [sp.csr_array(values), sp.csr_array((missing, values.shape[1]), dtype=values.dtype)], format="csr"
-    )
+    return sp.vstack([sp.csr_array(values), sp.csr_array((missing, values.shape[1]), dtype=values.dtype)], format="csr")
 
 
 def lines_of(path: Path) -> list[str]:
@@ -600,9 +580,7 @@ def check_npz(path: str | os.PathLike[str]) -> None:
     """
     with zipfile.ZipFile(path) as archive:
         infos = archive.infolist()
-        found = packed_otherwise(infos) or too_much(
-            sum(info.file_size for info in infos), os.path.getsize(path)
-        )
+        found = packed_otherwise(infos) or too_much(sum(info.file_size for info in infos), os.path.getsize(path))
         if found is not None:
             raise ValueError(found)
         if len({info.filename for info in infos}) != len(infos):
@@ -635,9 +613,7 @@ def check_matrix_market(path: str | os.PathLike[str]) -> None:
     entries = sizes[2] if kind == b"coordinate" else prod(sizes) // 2  # a symmetric one holds half
     if entries * _LEAST_LINE[kind] > os.path.getsize(path):
         raise ValueError(f"must hold the {entries} entries that it declares, got fewer bytes")
-    if not _NUMBERS.fullmatch(
-        Path(path).read_bytes().partition(line)[2]
-    ):  # on other text SciPy's reader crashes
+    if not _NUMBERS.fullmatch(Path(path).read_bytes().partition(line)[2]):  # on other text SciPy's reader crashes
         raise ValueError("must hold only numbers after its sizes, got other characters")
     check_length(path, max(sizes[:2]))
 

@@ -67,9 +67,7 @@ def readers_in(reader: _archive.Reader) -> list[_archive.Reader]:
             f"must hold releases that are not packed again, got {reader.length} bytes that declare {reader.asked}"
         )
     contents = [reader.read(name) for name in names]
-    found = [
-        _archive.Reader(f"{reader.path}/{name}", each) for name, each in zip(names, contents, strict=True)
-    ]
+    found = [_archive.Reader(f"{reader.path}/{name}", each) for name, each in zip(names, contents, strict=True)]
     stated = reader.read(_format.META)
     if stated != members_of(contents)[_format.META]:
         raise reader.fault(

@@ -28,9 +28,7 @@ from countveil.privacy.names import clash, identity, spelt_alike
 Given = Release | str | os.PathLike[str]
 
 SAME = "releases must have independent noise, got the same reports {}in releases {} and {}: leave one of them out"
-MOST_CELLS = (
-    20_000_000  # of the result, where releases are sparse: it holds all of them, in about 100 bytes each
-)
+MOST_CELLS = 20_000_000  # of the result, where releases are sparse: it holds all of them, in about 100 bytes each
 LOG_CHANCE = np.log(1e-9)  # of reports that agree by chance, below which they are the same ones
 
 
@@ -82,13 +80,9 @@ def join(releases: Iterable[Given] | str | os.PathLike[str]) -> Reports:
     if any(each.extras.totals is not None for each in read):
         raise ValueError("releases with totals cannot be joined: give Reports(..., totals=...) to .also(...)")
     if any(each.extras.exposure is not None for each in read):
-        raise ValueError(
-            "releases with an exposure cannot be joined: give Reports(..., exposure=...) to .also(...)"
-        )
+        raise ValueError("releases with an exposure cannot be joined: give Reports(..., exposure=...) to .also(...)")
     if any(isinstance(each.mechanism, ByCell) for each in read):
-        raise ValueError(
-            "releases with mechanisms by cell cannot be joined: give their reports to .also(...)"
-        )
+        raise ValueError("releases with mechanisms by cell cannot be joined: give their reports to .also(...)")
     if len(read) < 2:
         raise ValueError(f"releases must be two or more to be joined, got {len(read)}")
     axes = [joint_axis(read, axis) for axis in range(check_alike(read))]
@@ -262,9 +256,7 @@ def refuse_same_twice(layers: Sequence[Layer]) -> None:
             same = np.flatnonzero(seen.any(axis=1) & (agree | ~seen).all(axis=1))
             chances = [log_chance(values[d].ravel()[seen[d]], mechanism_of(stated, d)) for d in same.tolist()]
             whole = same.size == seen.any(axis=1).sum()
-            if min(chances, default=0.0) < LOG_CHANCE - np.log(len(values)) or (
-                whole and sum(chances) < LOG_CHANCE
-            ):
+            if min(chances, default=0.0) < LOG_CHANCE - np.log(len(values)) or (whole and sum(chances) < LOG_CHANCE):
                 raise ValueError(SAME.format("" if whole else "in some rows ", j + 1, i + 1))
 
 
@@ -293,9 +285,7 @@ def log_chance(reports: np.ndarray, mechanism: Mechanism) -> float:
     return float(reports.size * np.log((equal(one, other).sum() + 1.0) / (reports.size + 1.0)))
 
 
-def together(
-    releases: Sequence[Release], rows: tuple[str, ...] | None, n_rows: int
-) -> tuple[Level | None, ...]:
+def together(releases: Sequence[Release], rows: tuple[str, ...] | None, n_rows: int) -> tuple[Level | None, ...]:
     """What all reports of each row promise together, None where one of them promises nothing."""
     own: list[list[Level | None]] = [[] for _ in range(n_rows)]
     places = None if rows is None else {identity(name): i for i, name in enumerate(rows)}

@@ -81,10 +81,7 @@ def axes_of(data: Any, rows: Any = None, columns: Any = None, labels: Any = None
     given = (rows, columns) if labels is None else tuple(labels)
     words = ["row", "column"] if len(given) <= 2 else ["row", *(f"axis {a}" for a in range(1, len(given)))]
     both = zip_longest(own, given)
-    return [
-        Axis(word, [names for names in ways if names is not None])
-        for word, ways in zip(words, both, strict=False)
-    ]
+    return [Axis(word, [names for names in ways if names is not None]) for word, ways in zip(words, both, strict=False)]
 
 
 def axis_names(data: Any) -> tuple[str | None, ...]:

@@ -87,9 +87,7 @@ def check_mode_labels(labels: Any, shape: tuple[int, ...]) -> list[list[str] | N
     if labels is None:
         return []
     if len(labels) != len(shape):
-        raise ValueError(
-            f"labels must have {len(shape)} entries, a list or None for each axis, got {len(labels)}"
-        )
+        raise ValueError(f"labels must have {len(shape)} entries, a list or None for each axis, got {len(labels)}")
     sizes = zip(labels, shape, strict=True)
     return [check_labels(f"labels[{i}]", names, size) for i, (names, size) in enumerate(sizes)]
 
@@ -135,15 +133,11 @@ def check_offset(name: str, offset: Any, size: int) -> np.ndarray:
         raise ValueError(f"{name} must have shape ({size},), got {values.shape}")
     bad = ~((values > 0.0) & (values < np.inf))
     if bad.any():
-        raise ValueError(
-            f"{name} must be positive and finite, got {values[bad][0]} at index {int(np.argmax(bad))}"
-        )
+        raise ValueError(f"{name} must be positive and finite, got {values[bad][0]} at index {int(np.argmax(bad))}")
     return values
 
 
-def check_mask(
-    mask: Any, shape: tuple[int, ...], name: str = "mask", of: str = "reports"
-) -> np.ndarray | None:
+def check_mask(mask: Any, shape: tuple[int, ...], name: str = "mask", of: str = "reports") -> np.ndarray | None:
     """A boolean mask of this shape, that of what it is ``of``, or None if nothing is masked; raises ValueError."""
     if mask is None:
         return None
@@ -161,9 +155,7 @@ def check_level(level: Any, shape: tuple[int, int], name: str, below: float) -> 
     try:
         levels = np.asarray(level, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(
-            f"{name} must be a number in [0, {below:g}) or an array of them, got {level!r:.60}"
-        ) from None
+        raise ValueError(f"{name} must be a number in [0, {below:g}) or an array of them, got {level!r:.60}") from None
     bad = ~((levels >= 0.0) & (levels < below))
     if bad.any():
         at = f" at index {tuple(int(i) for i in np.argwhere(bad)[0])}" if levels.ndim else ""
@@ -460,6 +452,4 @@ def exposure_values(exposure: Any) -> np.ndarray:
     try:
         return np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(
-            f"exposure must be numbers, got {type(exposure).__name__} {exposure!r:.60}"
-        ) from None
+        raise ValueError(f"exposure must be numbers, got {type(exposure).__name__} {exposure!r:.60}") from None

@@ -95,11 +95,7 @@ def edge_weights(values: list[Any], weight: str, show: bool) -> np.ndarray:
             stacklevel=4,
         )
     numbers = [
-        1
-        if value is None
-        else int(value)
-        if isinstance(value, str) and WHOLE.fullmatch(value.strip())
-        else value
+        1 if value is None else int(value) if isinstance(value, str) and WHOLE.fullmatch(value.strip()) else value
         for value in values
     ]
     weights = np.asarray(numbers)
@@ -110,9 +106,7 @@ def edge_weights(values: list[Any], weight: str, show: bool) -> np.ndarray:
     return whole_values(weights, None, show)
 
 
-def graph_counts(
-    graph: Any, weight: str | None = "weight", nodes: Sequence[Hashable] | None = None
-) -> pd.DataFrame:
+def graph_counts(graph: Any, weight: str | None = "weight", nodes: Sequence[Hashable] | None = None) -> pd.DataFrame:
     """The owner's table of true counts between actors, (n, n) int64 with the actors' names on both axes.
 
     Edges as in ``privatize_graph``; an undirected graph fills the upper triangle only.
@@ -153,9 +147,7 @@ def privatize_graph(
     """
     table = graph_counts(graph, weight, nodes)
     directed = bool(graph.is_directed())
-    return privatize(
-        table, level, truncate, row_labels=table.index, column_labels=table.columns, directed=directed
-    )
+    return privatize(table, level, truncate, row_labels=table.index, column_labels=table.columns, directed=directed)
 
 
 def above_diagonal(release: Release) -> Release:
@@ -205,7 +197,5 @@ def links_among(
         return [place[name] for name in given]
 
     mask = np.zeros((len(names), len(names)), dtype=bool)
-    mask[
-        np.ix_(places("senders", senders), places("receivers", senders if receivers is None else receivers))
-    ] = True
+    mask[np.ix_(places("senders", senders), places("receivers", senders if receivers is None else receivers))] = True
     return mask if directed else mask | mask.T

@@ -11,14 +11,7 @@ from countveil.kernels.compiled import kernel
 from countveil.kernels.report_kernels import GUESS, LEAST, MOST, ReportKernels
 from countveil.kernels.windows import WindowLaw, moments
 from countveil.laws.counts.negative_binomial import NegativeBinomialCell
-from countveil.laws.noise.any_mechanism import (
-    AnyMechanismNoise,
-    Said,
-    all_said,
-    check_possible,
-    kernels_of,
-    said_by,
-)
+from countveil.laws.noise.any_mechanism import AnyMechanismNoise, Said, all_said, check_possible, kernels_of, said_by
 from countveil.laws.noise.reading import check_sign, numbers_of, read_reports
 from countveil.privacy._cells import ByCell, places_of
 from countveil.privacy.mechanisms import Mechanism, Suppression
@@ -93,11 +86,7 @@ def bounded(mechanism: Any, shown: np.ndarray, hides: bool) -> Suppression:
 
 
 def number(
-    values: Any,
-    mechanism: Any,
-    hidden: np.ndarray | None,
-    background: float,
-    mechanisms: dict[Mechanism, int],
+    values: Any, mechanism: Any, hidden: np.ndarray | None, background: float, mechanisms: dict[Mechanism, int]
 ) -> Numbered:
     """The different reports of a layer, and which one each cell has; new mechanisms are added to those numbered."""
     if sp.issparse(values):
@@ -244,9 +233,7 @@ def coded(layers: list[Numbered], mechanisms: Iterable[Mechanism]) -> tuple[Any,
     else:
         begins = np.cumsum([0, *(layer.said.least.size for layer in layers)])
         each = [dense(layer).reshape(-1) for layer in layers]
-        both = [
-            np.where(n == NO_REPORT, NO_REPORT, n + begin) for n, begin in zip(each, begins, strict=False)
-        ]
+        both = [np.where(n == NO_REPORT, NO_REPORT, n + begin) for n, begin in zip(each, begins, strict=False)]
         members, place = np.unique(np.stack(both, axis=1), axis=0, return_inverse=True)
         place = place.reshape(-1)
     none = (members == NO_REPORT).all(axis=1)

@@ -236,9 +236,7 @@ class Observations:
         return cls._protected(matrix, protection, found | options)
 
     @classmethod
-    def from_anndata(
-        cls, data: Any, protection: Any = None, *, layer: str | None = None, **options: Any
-    ) -> Self:
+    def from_anndata(cls, data: Any, protection: Any = None, *, layer: str | None = None, **options: Any) -> Self:
         """Counts or reports from an AnnData object's X or one of its layers, labelled by obs_names and var_names.
 
         Raises:
@@ -350,9 +348,7 @@ class Observations:
             return tuple(self.mode_labels)
         return (self.row_labels, self.column_labels, *[None] * (len(self.mode_shape) - 2))
 
-    def folded(
-        self, shape: Sequence[int] | None = None, labels: Sequence[Sequence[str] | None] | None = None
-    ) -> Self:
+    def folded(self, shape: Sequence[int] | None = None, labels: Sequence[Sequence[str] | None] | None = None) -> Self:
         """The same cells as a tensor: each row's columns are its cells along all other axes, in C order.
 
         Args:
@@ -531,9 +527,7 @@ class Observations:
             raise ValueError("totals must be None if cells are hidden, because totals would reveal them")
         keys, wanted = self._keys(), np.unique(self._key(rows, columns))
         place = np.searchsorted(keys, wanted)
-        known = (place < keys.size) & (
-            keys[np.minimum(place, max(keys.size - 1, 0))] == wanted if keys.size else False
-        )
+        known = (place < keys.size) & (keys[np.minimum(place, max(keys.size - 1, 0))] == wanted if keys.size else False)
         reports = self.reports.copy()
         reports[place[known]] = MASKED
         fresh = wanted[~known]
@@ -648,9 +642,7 @@ class PrivatizedCounts(Observations):
         if not isinstance(release, Release):
             raise TypeError(f"release must be a Release, got {type(release).__name__}")
         if release.extras.totals is not None:
-            raise ValueError(
-                "release must have no totals, got a release with totals: use Reports.from_release"
-            )
+            raise ValueError("release must have no totals, got a release with totals: use Reports.from_release")
         noise, level = level_of_release(release)
         own = options_of_release(release, mask, exposure)
         return cls(release.reports, level, noise=noise, **own, **options)

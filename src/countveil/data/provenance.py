@@ -116,9 +116,7 @@ class Published(NamedTuple):
             else:
                 values = moved(filled(values, layer.background))
             number, different = self._numbers(layer)
-            mechanism = (
-                np.array(different, dtype=object)[moved(number)] if len(different) > 1 else different[0]
-            )
+            mechanism = np.array(different, dtype=object)[moved(number)] if len(different) > 1 else different[0]
             hidden = None if layer.hidden is None else moved(layer.hidden)
             if missing.any():
                 hidden = np.broadcast_to(unseen, values.shape) if hidden is None else hidden | unseen
@@ -144,9 +142,7 @@ class Published(NamedTuple):
             seen = ~self._matrix(layer.hidden)
         numbers = np.where(seen, values, 0)
         if numbers.dtype.kind == "O":  # None, and pandas' NA
-            numbers = np.array(
-                [[np.nan if each is None or each != each else each for each in row] for row in numbers]
-            )
+            numbers = np.array([[np.nan if each is None or each != each else each for each in row] for row in numbers])
         return Report(numbers.astype(np.float64), seen, mechanisms, self._matrix(number))
 
     def _numbers(self, layer: Layer) -> tuple[np.ndarray, tuple[Mechanism, ...]]:
@@ -264,9 +260,7 @@ def exposure_of_release(release: Any, exposure: Any) -> Any:
 
 def provenance_of(release: Release) -> Provenance:
     """The provenance of a release's reports."""
-    found = Provenance(
-        release.simulated, release.source, release.directed, axis_names=release.extras.axis_names or ()
-    )
+    found = Provenance(release.simulated, release.source, release.directed, axis_names=release.extras.axis_names or ())
     if release.extras.waves is not None:
         people = tuple(dict.fromkeys(release.row_labels or ()))
         found = found._replace(promise=promise_to_people(release, people)[1])
@@ -284,11 +278,7 @@ def options_of_release(release: Release, mask: Any, exposure: Any) -> dict[str, 
         found["exposure"] = exposure_of_release(release, exposure)
     several = len(release.shape) > 2
     rows, columns = (None, None) if several else (release.row_labels, release.column_labels)
-    return found | {
-        "labels": release.labels if several else None,
-        "row_labels": rows,
-        "column_labels": columns,
-    }
+    return found | {"labels": release.labels if several else None, "row_labels": rows, "column_labels": columns}
 
 
 def level_of_release(release: Release) -> tuple[Noise, Any]:
@@ -298,9 +288,7 @@ def level_of_release(release: Release) -> tuple[Noise, Any]:
         ValueError: rows with different mechanisms, or one that is not in the table of noises.
     """
     if isinstance(release.mechanism, ByCell):
-        raise ValueError(
-            "release must have mechanisms by row, got mechanisms by cell: use Reports.from_release"
-        )
+        raise ValueError("release must have mechanisms by row, got mechanisms by cell: use Reports.from_release")
     stated = release.mechanism if isinstance(release.mechanism, tuple) else (release.mechanism,)
     different = set(stated)
     names = sorted({each.name for each in different})

@@ -77,26 +77,19 @@ class ReleaseFiles:
             if path is self.paths[0]:
                 first, self.noise = release, noise
             elif release.schema_hash != first.schema_hash:
-                raise ValueError(
-                    f"paths must hold the same words, got different ones in {path} and {self.paths[0]}"
-                )
+                raise ValueError(f"paths must hold the same words, got different ones in {path} and {self.paths[0]}")
             elif noise.mechanism != self.noise.mechanism:
                 raise ValueError(
                     f"paths must hold reports of one mechanism, got {noise.mechanism} in {path} "
                     f"and {self.noise.mechanism} in {self.paths[0]}"
                 )
-            labels = (
-                None if labels is None or release.row_labels is None else labels + list(release.row_labels)
-            )
+            labels = None if labels is None or release.row_labels is None else labels + list(release.row_labels)
             self._starts.append(self._starts[-1] + release.shape[0])
             self._largest = max(self._largest, largest)
             simulated |= release.simulated
             levels.append(np.broadcast_to(level, release.shape[0]))
         self.shape, self.provenance = (self._starts[-1], first.shape[1]), Provenance(simulated)
-        self.row_labels, self.column_labels = (
-            labels,
-            check_labels("words", first.column_labels, self.shape[1]),
-        )
+        self.row_labels, self.column_labels = (labels, check_labels("words", first.column_labels, self.shape[1]))
         self.level_d, self.level_e = np.concatenate(levels), np.empty(0)
 
     def parts(self, order: Iterable[int] | None = None) -> Iterator[tuple[int, Observations]]:

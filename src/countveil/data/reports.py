@@ -31,9 +31,7 @@ from countveil.data.provenance import (
 from countveil.data.totals import Totals, check_possible, read_totals
 from countveil.kernels.report_kernels import CONCAVE
 from countveil.laws.noise import NOISES
-from countveil.laws.noise.any_mechanism import (
-    AnyMechanismNoise,
-)
+from countveil.laws.noise.any_mechanism import AnyMechanismNoise
 from countveil.laws.noise.reading import LARGEST, numbers_of, read_reports, refuse
 from countveil.privacy import Release
 from countveil.privacy._cells import ALL_MASKED, ByCell
@@ -123,9 +121,7 @@ class Reports(Observations):
             published.append(layer)
             shape = tuple(published[0].values.shape)
             if tuple(layer.values.shape) != shape:
-                raise ValueError(
-                    f"values must have the shape of the first report {shape}, got {layer.values.shape}"
-                )
+                raise ValueError(f"values must have the shape of the first report {shape}, got {layer.values.shape}")
             check_same_labels(own, found)
             nothing = nothing and layer.hidden is not None and bool(np.all(layer.hidden))
             numbered.append(number(layer.values, layer.mechanism, layer.hidden, layer.background, mechanisms))
@@ -157,13 +153,7 @@ class Reports(Observations):
         check_possible(self.totals, place, kernels, code, self.reports < 0)
 
     def also(
-        self,
-        values: Any,
-        mechanism: Any,
-        mask: Any = None,
-        *,
-        background: float = 0.0,
-        simulated: bool = False,
+        self, values: Any, mechanism: Any, mask: Any = None, *, background: float = 0.0, simulated: bool = False
     ) -> "Reports":
         """The same counts with another report of each, independent of those before given the counts.
 
@@ -404,9 +394,7 @@ def ranges(lower: Any, upper: Any, mask: Any = None) -> tuple[Any, np.ndarray]:
     hidden = check_mask(in_order("mask", mask, axes), shape)
     seen = np.ones(shape, dtype=bool) if hidden is None else ~hidden
     low, high = (np.where(seen, each, 0.0) for each in (low, high))
-    refuse(
-        "lower must be whole and not negative", ~((low >= 0) & (low < LARGEST) & (np.floor(low) == low)), low
-    )
+    refuse("lower must be whole and not negative", ~((low >= 0) & (low < LARGEST) & (np.floor(low) == low)), low)
     whole = (high == np.inf) | ((high < LARGEST) & (np.floor(high) == high))
     refuse("upper must be whole, or np.inf", ~whole, high)
     refuse("upper must be at least lower", high < low, high)

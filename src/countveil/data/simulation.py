@@ -64,19 +64,13 @@ def _gaussian_noise(
     """The same for levels of rho: one for all rows, or one for each."""
     drawn = np.empty(shape, dtype=np.int64)
     for level in dict.fromkeys(per_row):
-        rows = (
-            np.flatnonzero([each == level for each in per_row]) if len(per_row) > 1 else np.arange(shape[0])
-        )
+        rows = np.flatnonzero([each == level for each in per_row]) if len(per_row) > 1 else np.arange(shape[0])
         assert isinstance(level, ConcentratedLevel)
-        drawn[rows] = _discrete_gaussian(float(level.mechanism.sigma), rows.size * shape[1], rng).reshape(
-            rows.size, -1
-        )
+        drawn[rows] = _discrete_gaussian(float(level.mechanism.sigma), rows.size * shape[1], rng).reshape(rows.size, -1)
     return drawn
 
 
-def _discrete_gaussian(
-    sigma: float, size: int, rng: np.random.Generator
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _discrete_gaussian(sigma: float, size: int, rng: np.random.Generator) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Two-sided geometric candidates, rejected as by Canonne, Kamath and Steinke (2020), Algorithm 3."""
     scale = math.floor(sigma) + 1
     success = -math.expm1(-1 / scale)

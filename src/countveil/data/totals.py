@@ -9,16 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from countveil.data.labels import Axis, in_order
-from countveil.kernels.report_kernels import (
-    CONCAVE,
-    GUESS,
-    LEAST,
-    MOST,
-    PEAK,
-    RATIO,
-    UNBOUNDED,
-    ReportKernels,
-)
+from countveil.kernels.report_kernels import CONCAVE, GUESS, LEAST, MOST, PEAK, RATIO, UNBOUNDED, ReportKernels
 from countveil.kernels.totals import SHORT, Graph, Moves, Sums, meet_bounds, meet_totals
 from countveil.laws.noise.any_mechanism import UNBIASED, Said, all_said, kernels_of, said_by
 from countveil.laws.noise.laws import law_of
@@ -39,9 +30,7 @@ class Totals(NamedTuple):
     """Of every family, the number of each cell's total or NONE, of the shape of the cells; totals of all families are
     numbered together."""
     kernel: ReportKernels  # total t has the code t + 1
-    variance: NDArray[
-        np.float64
-    ]  # (T,) of each total as an estimate of its sum, at most; NaN where it is biased
+    variance: NDArray[np.float64]  # (T,) of each total as an estimate of its sum, at most; NaN where it is biased
     mechanisms: tuple[Mechanism, ...] = ()  # of the families of reports
     said: str = ""  # every family in words; empty where some of the rows were taken
 
@@ -71,9 +60,7 @@ class Totals(NamedTuple):
         for group in self.groups:
             whole, left = (np.bincount(each[each >= 0], minlength=self.size) for each in (group, group[rows]))
             lost[:-1] |= whole != left
-        groups = tuple(
-            np.where(lost[group[rows]], NONE, group[rows]).astype(np.int32) for group in self.groups
-        )
+        groups = tuple(np.where(lost[group[rows]], NONE, group[rows]).astype(np.int32) for group in self.groups)
         whole_cj = self.kernel.whole_cj.copy()
         whole_cj[1:][lost[:-1], LEAST], whole_cj[1:][lost[:-1], MOST] = 0, UNBOUNDED
         return self._replace(groups=groups, kernel=self.kernel._replace(whole_cj=whole_cj), said="")
@@ -101,15 +88,9 @@ class Totals(NamedTuple):
         Names of none are absent.
         """
         least, most = self.bounds
-        there = np.unique(np.concatenate([[], *(group[group >= 0] for group in self.groups)])).astype(
-            np.int64
-        )
+        there = np.unique(np.concatenate([[], *(group[group >= 0] for group in self.groups)])).astype(np.int64)
         exact = int((least[there] == most[there]).sum())
-        found = {
-            "exact_totals": exact,
-            "noisy_totals": there.size - exact,
-            "totals_used": self.said[:LONGEST_SAID],
-        }
+        found = {"exact_totals": exact, "noisy_totals": there.size - exact, "totals_used": self.said[:LONGEST_SAID]}
         return {name: number for name, number in found.items() if number}
 
 
@@ -196,9 +177,7 @@ def families_given(totals: Any) -> list[tuple[Any, Any, Mechanism | None]]:
     found: list[tuple[Any, Any, Mechanism | None]] = []
     for family in totals:
         if len(family) not in (2, 3):
-            raise TypeError(
-                f"totals must be pairs of axis or groups and values, got one of length {len(family)}"
-            )
+            raise TypeError(f"totals must be pairs of axis or groups and values, got one of length {len(family)}")
         mechanism = family[2] if len(family) == 3 else "exact"
         if not isinstance(mechanism, Mechanism) and not (isinstance(mechanism, str) and mechanism == "exact"):
             raise TypeError(
@@ -267,9 +246,7 @@ def check_of_no_cells(reports: NDArray[np.float64], mechanism: Mechanism, empty:
     log = law_of(mechanism).log_kernel(reports[places], np.zeros(places.size, np.int64))
     wrong = places[np.isneginf(log)]
     if wrong.size:
-        raise ValueError(
-            f"total {wrong[0]} must be a report of 0, since no cell is in it, got {reports[wrong[0]]:g}"
-        )
+        raise ValueError(f"total {wrong[0]} must be a report of 0, since no cell is in it, got {reports[wrong[0]]:g}")
 
 
 def exact_totals(where: Any, values: Any, shape: tuple[int, ...], axes: Sequence[Axis] = ()) -> Family:
@@ -314,9 +291,7 @@ def grouped(
         raise ValueError(f"values of totals must have one axis if there are groups, got shape {found.shape}")
     outside = (group < NONE) | (group >= found.size)
     if outside.any():
-        raise ValueError(
-            f"groups of totals must be from -1 to {found.size - 1}, got {group[outside].flat[0]}"
-        )
+        raise ValueError(f"groups of totals must be from -1 to {found.size - 1}, got {group[outside].flat[0]}")
     return group, found
 
 
@@ -337,17 +312,13 @@ def checked_values(values: Any) -> NDArray[np.float64]:
     try:
         found = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"values of totals must be whole numbers or NaN, got {type(values).__name__}"
-        ) from error
+        raise ValueError(f"values of totals must be whole numbers or NaN, got {type(values).__name__}") from error
     seen = found[~np.isnan(found)]
     if (seen < 0).any():
         raise ValueError(f"values of totals must be non-negative, got {seen.min():g}")
     whole = np.isfinite(seen) & (seen == np.floor(seen)) & (seen < 2.0**53)
     if not whole.all():
-        raise ValueError(
-            f"values of totals must be whole numbers below 2^53, or NaN, got {seen[~whole][0]:g}"
-        )
+        raise ValueError(f"values of totals must be whole numbers below 2^53, or NaN, got {seen[~whole][0]:g}")
     return found
 
 
@@ -445,9 +416,7 @@ def sides_of(member_fi: Whole, bounded_t: NDArray[np.bool_]) -> tuple[tuple[int,
         for side in sides:
             at = next((a for a, h in enumerate(side) if is_nested(own, member_fi[h])), len(side))
             finer, coarser = side[:at], side[at:]
-            if all(is_nested(member_fi[h], own) for h in finer) and all(
-                is_nested(own, member_fi[h]) for h in coarser
-            ):
+            if all(is_nested(member_fi[h], own) for h in finer) and all(is_nested(own, member_fi[h]) for h in coarser):
                 side.insert(at, f)
                 break
         else:
@@ -518,12 +487,7 @@ def flows_of(side: Whole, parents: Sequence[Whole]) -> Graph:
 
 
 Cycles = tuple[Whole, Whole, Whole, Whole]
-NO_GRAPH: Cycles = (
-    np.empty((0, 2), np.int64),
-    np.zeros(1, np.int64),
-    np.empty(0, np.int64),
-    np.empty(0, np.int64),
-)
+NO_GRAPH: Cycles = (np.empty((0, 2), np.int64), np.zeros(1, np.int64), np.empty(0, np.int64), np.empty(0, np.int64))
 
 
 def graph_of(side: Whole, parents: Sequence[Whole], exact_t: NDArray[np.bool_]) -> Cycles:
@@ -588,18 +552,14 @@ def moved_within(overlap: Overlap, kernels: ReportKernels, code: Whole, counts: 
     high = np.concatenate([most - fixed, kernels.whole_cj[code, MOST]])
     flow = np.concatenate([sums_of(overlap, counts).value_t - fixed, counts])
     if not meet_bounds(overlap.graph, low, high, flow):
-        raise ValueError(
-            "totals must agree with each other and with the reports, got totals that no counts have"
-        )
+        raise ValueError("totals must agree with each other and with the reports, got totals that no counts have")
     return flow[fixed.size :]
 
 
 def near_reports(kernels: ReportKernels, code: Whole) -> Whole:
     """Counts as near to the estimates that reports give as they allow."""
     guess = np.nan_to_num(kernels.real_cj[code, GUESS], nan=0.0, posinf=0.0)
-    return np.round(np.clip(guess, kernels.whole_cj[code, LEAST], kernels.whole_cj[code, MOST])).astype(
-        np.int64
-    )
+    return np.round(np.clip(guess, kernels.whole_cj[code, LEAST], kernels.whole_cj[code, MOST])).astype(np.int64)
 
 
 def check_possible(

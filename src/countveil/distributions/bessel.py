@@ -11,13 +11,7 @@ from countveil.distributions._law import Law
 from countveil.kernels.bessel import sample_bessel
 from countveil.kernels.compiled import elementwise, kernel
 from countveil.kernels.poisson import poisson_logpmf
-from countveil.kernels.series import (
-    balance_point,
-    log_complement,
-    moments_about,
-    sum_downwards,
-    sum_upwards,
-)
+from countveil.kernels.series import balance_point, log_complement, moments_about, sum_downwards, sum_upwards
 from countveil.laws.noise.reading import refuse
 
 LARGEST_DRAWN = 2.0**53

@@ -66,9 +66,7 @@ class PrivatizedNegativeBinomial(Law):
 
     def __init__(self, rate: ArrayLike, dispersion: ArrayLike, alpha: ArrayLike) -> None:
         super().__init__(
-            rate=check_non_negative("rate", rate),
-            dispersion=check_dispersion(dispersion),
-            alpha=check_alpha(alpha),
+            rate=check_non_negative("rate", rate), dispersion=check_dispersion(dispersion), alpha=check_alpha(alpha)
         )
 
     def mean(self) -> Any:

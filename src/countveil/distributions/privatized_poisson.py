@@ -10,12 +10,7 @@ from countveil.distributions._law import Law
 from countveil.kernels.compiled import elementwise, kernel
 from countveil.kernels.series import log_complement
 from countveil.laws.noise.two_sided_geometric import formulas
-from countveil.laws.noise.two_sided_geometric.poisson import (
-    lower_tail,
-    report_logpmf,
-    upper_tail,
-    weight_sums,
-)
+from countveil.laws.noise.two_sided_geometric.poisson import lower_tail, report_logpmf, upper_tail, weight_sums
 
 
 @elementwise

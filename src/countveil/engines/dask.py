@@ -54,9 +54,7 @@ class DaskEngine:
 
     def __init__(self, client: Client, threads: int = 1) -> None:
         self.client, self._here = client, ThreadEngine(threads)
-        self._shipments: WeakKeyDictionary[Observations, dict[tuple[int, ...], Shipment]] = (
-            WeakKeyDictionary()
-        )
+        self._shipments: WeakKeyDictionary[Observations, dict[tuple[int, ...], Shipment]] = WeakKeyDictionary()
         self._shipping = threading.Lock()
         check_workers(client)
 
@@ -82,9 +80,7 @@ class DaskEngine:
                 if self.client.status != "running":
                     raise
                 lost = error
-        raise ConnectionError(
-            f"workers must last for a pass over the data, got {MAX_LOSSES} losses in a row"
-        ) from lost
+        raise ConnectionError(f"workers must last for a pass over the data, got {MAX_LOSSES} losses in a row") from lost
 
     def map(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> Iterator[Any]:
         """Function over zipped arguments, in order, in this process."""
@@ -117,8 +113,7 @@ class DaskEngine:
         if few:
             return put_together(((rows, settled(sums)) for rows, sums in gather(found)), parts)
         rows, sums = (
-            [submit(itemgetter(n), group, **there) for group, there in zip(found, options, strict=True)]
-            for n in (0, 1)
+            [submit(itemgetter(n), group, **there) for group, there in zip(found, options, strict=True)] for n in (0, 1)
         )
         while len(sums) > 1:
             options = options[::2]
@@ -128,12 +123,7 @@ class DaskEngine:
         whole, _ = put_together(((found, ()) for found in all_rows), parts)
         return whole, settled(total)
 
-    def _shipped(
-        self,
-        observations: Observations,
-        blocks: list[slice],
-        threads: dict[str, int],
-    ) -> Shipment:
+    def _shipped(self, observations: Observations, blocks: list[slice], threads: dict[str, int]) -> Shipment:
         """The observations' shipment, with every group on a worker that is alive."""
         with self._shipping:
             found = self._shipments.setdefault(observations, {})
@@ -148,9 +138,7 @@ class DaskEngine:
             targets = placed(shipment.workers, threads)
             for g, worker in enumerate(targets):
                 if worker != shipment.workers[g]:
-                    data = [
-                        Block(n, observations.block(blocks[n]), blocks[n].start) for n in shipment.groups[g]
-                    ]
+                    data = [Block(n, observations.block(blocks[n]), blocks[n].start) for n in shipment.groups[g]]
                     shipment.data[g] = self._sent(data, worker)
                     shipment.workers[g] = worker
             return shipment
@@ -165,9 +153,7 @@ class DaskEngine:
             try:
                 self.client.wait_for_workers(1, timeout=WAIT_SECONDS)
             except TimeoutError as error:
-                raise ConnectionError(
-                    f"the scheduler must have a worker, got none in {WAIT_SECONDS:g} s"
-                ) from error
+                raise ConnectionError(f"the scheduler must have a worker, got none in {WAIT_SECONDS:g} s") from error
             found = self.client.nthreads()
         return dict(found)
 
@@ -182,11 +168,7 @@ class DaskEngine:
 
 
 def compute_group(
-    function: BlockFunction,
-    prepare: Prepare | None,
-    group: list[Block],
-    shared: tuple[Any, ...],
-    own: Arrays,
+    function: BlockFunction, prepare: Prepare | None, group: list[Block], shared: tuple[Any, ...], own: Arrays
 ) -> tuple[Arrays, Arrays]:
     """On a worker: apply a block function to a group of blocks; the group keeps its settled arrays."""
     one_thread_of_blas()
@@ -211,9 +193,7 @@ def added(left: Arrays, right: Arrays) -> Arrays:
 
 def shortened(rows: np.ndarray) -> np.ndarray | EqualRows:
     """The array, or one of its rows if all are equal."""
-    equal = (
-        rows.flags.c_contiguous and len(rows) > 1 and (rows[-1] == rows[0]).all() and (rows == rows[0]).all()
-    )
+    equal = rows.flags.c_contiguous and len(rows) > 1 and (rows[-1] == rows[0]).all() and (rows == rows[0]).all()
     return EqualRows(rows[0], len(rows)) if equal else rows
 
 

@@ -60,9 +60,7 @@ def opened(engine: str | None, client: "Client | None", threads: int) -> Iterato
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(f"engine 'dask' needs {error.name}: {install('dask')}") from error
     with ExitStack() as stack:
-        stack.enter_context(
-            dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGEST_GRAPH})
-        )
+        stack.enter_context(dask.config.set({"distributed.admin.large-graph-warning-threshold": LARGEST_GRAPH}))
         if client is None:
             client = connected(engine, stack) or started(threads, stack)
         yield stack.enter_context(DaskEngine(client, threads))

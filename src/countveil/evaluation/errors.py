@@ -136,9 +136,7 @@ def predictive_log_score(counts: Any, fit: Any, cells: Any = None) -> float:
 # that every model expects: choose the cells with positive reports as well. A choice that depends on what is
 # conditioned on (the reports, for counts given their reports) keeps the statement true. One that depends on
 # the true counts does not: a right model then covers another share.
-def randomised_pit(
-    counts: Any, fit: Any, rng: np.random.Generator, X: Any = None, cells: Any = None
-) -> np.ndarray:
+def randomised_pit(counts: Any, fit: Any, rng: np.random.Generator, X: Any = None, cells: Any = None) -> np.ndarray:
     """(cells,) P(Y < y) + V P(Y = y) of the true counts y, in the order of the data: uniform if the fit is right.
 
     Args:
@@ -171,12 +169,7 @@ def randomised_pit_of_reports(
 
 
 def coverage(
-    counts: Any,
-    fit: Any,
-    rng: np.random.Generator,
-    X: Any = None,
-    interval: float = 0.9,
-    cells: Any = None,
+    counts: Any, fit: Any, rng: np.random.Generator, X: Any = None, interval: float = 0.9, cells: Any = None
 ) -> float:
     """The share of the chosen cells whose true count lies in its randomised central interval of this probability.
 

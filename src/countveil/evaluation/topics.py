@@ -22,9 +22,7 @@ def relevant_words(topics: Any, word_totals: Any, n: int = 10, weight: float = 0
     phi = np.asarray(topics, dtype=np.float64)
     totals = np.asarray(word_totals, dtype=np.float64)
     if phi.ndim != 2 or totals.shape != phi.shape[1:]:
-        raise ValueError(
-            f"word_totals must have one entry for each column of topics {phi.shape}, got {totals.shape}"
-        )
+        raise ValueError(f"word_totals must have one entry for each column of topics {phi.shape}, got {totals.shape}")
     for name, values in (("topics", phi), ("word_totals", totals)):
         if not ((values >= 0.0) & (values < np.inf)).all():
             raise ValueError(f"{name} must be non-negative and finite, got a value that is not")
@@ -84,9 +82,7 @@ def umass_by_topic(top_words: Any, counts: Any) -> np.ndarray:
     both, single, _ = _held(words, present)
     if (single == 0.0).any():
         first = words[:, np.triu_indices(words.shape[1], k=1)[0]]
-        raise ValueError(
-            f"top_words must occur in counts, got column {first[single == 0.0][0]}, which does not occur"
-        )
+        raise ValueError(f"top_words must occur in counts, got column {first[single == 0.0][0]}, which does not occur")
     return np.log((both + 1.0) / single).mean(axis=1)
 
 

@@ -122,9 +122,7 @@ def least_squares_on(reports: np.ndarray, plan: Plan) -> np.ndarray:
     """Rates by nonnegative least squares on signed reports, which are unbiased; mean over as many starts as chains."""
     total, zero = np.zeros(reports.shape), np.zeros(len(reports))
     for rng in np.random.default_rng(plan.seed).spawn(plan.chains):
-        theta, phi = least_squares(
-            reports.astype(float), zero, plan.n_communities, rng, LEAST_SQUARES_ITERATIONS
-        )
+        theta, phi = least_squares(reports.astype(float), zero, plan.n_communities, rng, LEAST_SQUARES_ITERATIONS)
         total += theta @ phi.T
     return (total + total.T) / (2 * plan.chains)
 
@@ -184,10 +182,7 @@ def panels(study: Study) -> dict[str, np.ndarray]:
 def score_table(study: Study) -> Table:
     """How well each method's rates recover the true counts of all pairs."""
     table = Table(
-        title="Rates against the true counts of all pairs",
-        title_justify="left",
-        header_style="",
-        box=box.SIMPLE,
+        title="Rates against the true counts of all pairs", title_justify="left", header_style="", box=box.SIMPLE
     )
     table.add_column("method")
     for heading in ("log score per count (higher)", "MAE (lower)", "seconds"):

@@ -45,11 +45,7 @@ def load_reuters(n_words: int = N_WORDS, n_dropped: int = N_DROPPED) -> Corpus:
     if n_dropped < 0 or not 1 <= n_words <= available:
         raise ValueError(f"n_words must be from 1 to {available} after dropping {n_dropped}, got {n_words}")
     order = np.argsort(-counts.sum(axis=0), kind="stable")[n_dropped : n_dropped + n_words]
-    return Corpus(
-        np.ascontiguousarray(counts[:, order], dtype=np.int64),
-        list(titles),
-        [vocabulary[v] for v in order],
-    )
+    return Corpus(np.ascontiguousarray(counts[:, order], dtype=np.int64), list(titles), [vocabulary[v] for v in order])
 
 
 # 800 posts of political blogs of 2008, as counts of 300 word stems, and the leaning of their blogs.

@@ -178,9 +178,7 @@ def _jobs(corpus: Corpus, plan: Plan, releases: dict[tuple[str, int], Release]) 
 
 
 def _privatized(corpus: Corpus, level: str) -> Release:
-    return privatize(
-        corpus.counts, PrivacyLevel(level, 1), row_labels=corpus.titles, column_labels=corpus.words
-    )
+    return privatize(corpus.counts, PrivacyLevel(level, 1), row_labels=corpus.titles, column_labels=corpus.words)
 
 
 def _draws(plan: Plan) -> range:

@@ -12,15 +12,7 @@ from rich.text import Text
 from countveil.evaluation import match_topics, npmi_by_topic
 from countveil.experiments.corpora import Corpus
 from countveil.experiments.demo import NO_NOISE, Study, top_words
-from countveil.planning.contenders import (
-    COLUMN_MEANS,
-    CONTENDERS,
-    LEAST_SQUARES,
-    NAIVE,
-    OURS,
-    TRUE_COUNTS,
-    ZERO,
-)
+from countveil.planning.contenders import COLUMN_MEANS, CONTENDERS, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO
 
 HIGHER_IS_BETTER = {"log_score": True, "mae": False, "npmi": True}
 TITLES = {"log_score": "log score", "mae": "MAE", "npmi": "NPMI of relevant words"}
@@ -48,12 +40,7 @@ def verdicts(fits: pd.DataFrame, ours: str, naive: str, rival: str) -> list[Verd
 
 
 def _compare(
-    fits: pd.DataFrame,
-    ours: str,
-    other: str,
-    metric: str,
-    rule: Callable[[np.ndarray, np.ndarray], bool],
-    words: str,
+    fits: pd.DataFrame, ours: str, other: str, metric: str, rule: Callable[[np.ndarray, np.ndarray], bool], words: str
 ) -> Verdict:
     holds, parts = [], []
     for level in fits.loc[fits["method"] == ours, "level"].unique():
@@ -85,13 +72,7 @@ def _not_behind(mine: np.ndarray, theirs: np.ndarray) -> bool:
     return bool(mine.mean() >= theirs.mean() - spread)
 
 
-METRICS = {
-    "log_score": "{:.3f}",
-    "mae": "{:.3f}",
-    "npmi": "{:.3f}",
-    "npmi_plain": "{:.3f}",
-    "seconds": "{:.1f}",
-}
+METRICS = {"log_score": "{:.3f}", "mae": "{:.3f}", "npmi": "{:.3f}", "npmi_plain": "{:.3f}", "seconds": "{:.1f}"}
 HEADINGS = {
     "log_score": "log score\nper token\n(higher)",
     "mae": "MAE\n\n(lower)",
@@ -134,9 +115,7 @@ def score_table(fits: pd.DataFrame) -> Table:
     found = summary(fits)
     draws = int(found["draws"].max())
     title = f"Against the true counts: mean±standard deviation over {draws} noise draws"
-    table = Table(
-        title=title, title_justify="left", header_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0)
-    )
+    table = Table(title=title, title_justify="left", header_style="", box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.add_column("epsilon/N", justify="right")
     table.add_column("method", no_wrap=True)
     for metric in METRICS:
@@ -144,8 +123,7 @@ def score_table(fits: pd.DataFrame) -> Table:
     for level, group in found.groupby("level", sort=False):
         for place, (_, row) in enumerate(group.iterrows()):
             cells = [
-                Text(_cell(row, metric), style="bold" if _is_best(group, row, metric) else "")
-                for metric in METRICS
+                Text(_cell(row, metric), style="bold" if _is_best(group, row, metric) else "") for metric in METRICS
             ]
             label = "" if place else "no noise" if level == NO_NOISE else str(level)
             table.add_row(label, str(row["method"]), *cells, end_section=place == len(group) - 1)

@@ -58,9 +58,7 @@ def _panel(axes: Any, found: pd.DataFrame, metric: str) -> None:
     for method, line in ((TRUE_COUNTS, "--"), (ZERO.name, ":")):
         value = found.loc[(found["method"] == method) & (found["level"] == NO_NOISE), f"{metric}_mean"]
         if len(value) and np.isfinite(value.iloc[0]):
-            axes.axhline(
-                value.iloc[0], color="black", linestyle=line, linewidth=1.2, label=f"{method} (no noise)"
-            )
+            axes.axhline(value.iloc[0], color="black", linestyle=line, linewidth=1.2, label=f"{method} (no noise)")
     axes.set_xticks(ticks, order)
     axes.set_xlim(-0.4, len(order) - 0.6)
 

@@ -53,21 +53,9 @@ from countveil.inference.checkpoint import seed_of
 from countveil.inference.diagnostics import Diagnostics, FitWarning, State, signal_share
 from countveil.inference.draws import Schedule, rounds_of
 from countveil.inference.facts import mean_rate_without_offsets
-from countveil.inference.kept import (
-    kept_data,
-    kept_mechanism,
-    kept_share,
-    kept_totals,
-)
+from countveil.inference.kept import kept_data, kept_mechanism, kept_share, kept_totals
 from countveil.inference.matching import Matched, weights_of
-from countveil.inference.methods import (
-    METHODS,
-    check_learned_shapes,
-    check_likelihood,
-    fit,
-    in_file,
-    method_of,
-)
+from countveil.inference.methods import METHODS, check_learned_shapes, check_likelihood, fit, in_file, method_of
 from countveil.inference.progress import compiling_told
 from countveil.inference.run import named_start
 from countveil.inference.svi import Stream, store
@@ -116,9 +104,7 @@ class FactorizationEstimator(Options, BaseEstimator):
 
     _rows_are_new_data: ClassVar[bool] = False  # whether rows may come in batches ("svi")
     _usual_likelihood: ClassVar[str | None] = None  # if the method takes it; None is the method's own first
-    _sized_by: ClassVar[tuple[str, str] | None] = (
-        None  # the parameter that may be "auto", and its latent axis
-    )
+    _sized_by: ClassVar[tuple[str, str] | None] = None  # the parameter that may be "auto", and its latent axis
     _takes_dates: ClassVar[bool] = False  # whether rows may have dates
     _merges: ClassVar[bool] = False  # whether components can be counted as one
 
@@ -174,9 +160,7 @@ class FactorizationEstimator(Options, BaseEstimator):
         name = name or (usual if dispersion is None else NegativeBinomial.name)
         if name == POISSON.name:
             if dispersion is not None:
-                raise ValueError(
-                    f"dispersion requires likelihood {NegativeBinomial.name!r}, got likelihood {name!r}"
-                )
+                raise ValueError(f"dispersion requires likelihood {NegativeBinomial.name!r}, got likelihood {name!r}")
             return POISSON
         usual = "column" if self._method.samples and self._bursty_by_column() else "global"
         return NegativeBinomial(usual if dispersion is None else dispersion)
@@ -256,11 +240,7 @@ class FactorizationEstimator(Options, BaseEstimator):
     def set_params(self, **params: Any) -> Self:
         """As scikit-learn's; ``method__passes=2`` also sets an option of a method that is given by its name."""
         method = params.get("method", self.method)
-        if (
-            isinstance(method, str)
-            and method in METHODS
-            and any(name.startswith("method__") for name in params)
-        ):
+        if isinstance(method, str) and method in METHODS and any(name.startswith("method__") for name in params):
             params["method"] = method_of(method)
         changed: Self = super().set_params(**params)
         return changed
@@ -280,9 +260,7 @@ class FactorizationEstimator(Options, BaseEstimator):
     def posterior(self) -> xr.DataTree:
         """All draws; raises NotFittedError before ``fit``."""
         if not hasattr(self, "posterior_"):
-            raise NotFittedError(
-                f"this {type(self).__name__} is not fitted yet; call fit with a release first"
-            )
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit with a release first")
         return self.posterior_
 
     @property
@@ -427,9 +405,7 @@ class FactorizationEstimator(Options, BaseEstimator):
             self.posterior_ = tree
             weigh(self, data, self.seed_)
         self._adopt(tree)
-        diagnosed = cache(
-            partial(results.diagnosed, self)
-        )  # a second of a large fit, which two questions share
+        diagnosed = cache(partial(results.diagnosed, self))  # a second of a large fit, which two questions share
         if not isinstance(data, ReleaseFiles):
             tree.attrs |= kept_data(data) | kept_totals(totals_of(self, data))  # by adopted draws
             mechanism = check_against_fit(self, data, mechanism, diagnosed)
@@ -449,10 +425,7 @@ class FactorizationEstimator(Options, BaseEstimator):
             progress=self.progress,
             saving=saving,
             start=start_of(
-                self.start if start is None else start,
-                given.model,
-                self._layout(given.model.spec),
-                given.labels,
+                self.start if start is None else start, given.model, self._layout(given.model.spec), given.labels
             ),
         )
 
@@ -541,9 +514,7 @@ class FactorizationEstimator(Options, BaseEstimator):
                 "square of an entry have no gamma conditional"
             )
 
-    def _warn_if_unsound(
-        self, mechanism: MechanismCheck | None, diagnosed: Callable[[], Diagnostics]
-    ) -> None:
+    def _warn_if_unsound(self, mechanism: MechanismCheck | None, diagnosed: Callable[[], Diagnostics]) -> None:
         missed = misses_counts(self, diagnosed) or bool(mechanism and mechanism.wrong)
         sizes = self.posterior["posterior"].sizes
         if not missed and (sizes["chain"] < 2 or sizes["draw"] < MIN_DRAWS_TO_JUDGE):
@@ -555,9 +526,7 @@ class FactorizationEstimator(Options, BaseEstimator):
             warnings.warn(found.verdict, ConvergenceWarning, stacklevel=4)
 
 
-def saving_to(
-    path: str | os.PathLike[str] | None, minutes: float, resume: bool, method: Method
-) -> Checkpoint | None:
+def saving_to(path: str | os.PathLike[str] | None, minutes: float, resume: bool, method: Method) -> Checkpoint | None:
     """Where and how often a sampler's chains are saved, if at all; raises ValueError and FileExistsError."""
     check_positive("checkpoint_minutes", minutes)
     if path is not None and not method.samples:

@@ -98,9 +98,7 @@ class BlockModel(FactorizationEstimator):
         assert isinstance(observations, Observations)
         n_rows, n_columns = observations.shape
         if n_rows != n_columns:
-            raise ValueError(
-                f"X must be square, one row and one column per actor, got {n_rows} x {n_columns}"
-            )
+            raise ValueError(f"X must be square, one row and one column per actor, got {n_rows} x {n_columns}")
         rows, columns = observations.row_labels, observations.column_labels
         if rows is not None and columns is not None and rows != columns:
             first = next(i for i, (a, b) in enumerate(zip(rows, columns, strict=True)) if a != b)

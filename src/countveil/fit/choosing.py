@@ -119,12 +119,7 @@ def choose(model: Any, X: Any) -> None:
     def compared(options: dict[str, dict[str, Any]]) -> Comparison:
         models = {label: clone(model).set_params(**each) for label, each in options.items()}
         return compare_quickly(
-            observed,
-            models,
-            (FOLDS, FOLDS_SCORED),
-            int(seed[0] >> 1),
-            model._n_threads(observed),
-            model.progress,
+            observed, models, (FOLDS, FOLDS_SCORED), int(seed[0] >> 1), model._n_threads(observed), model.progress
         )
 
     with said_if_interrupted(name):

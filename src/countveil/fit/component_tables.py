@@ -17,9 +17,7 @@ from countveil.models.layout import Layout, normalised
 class Chain(NamedTuple):
     """One chain's draws of its components."""
 
-    shares: (
-        np.ndarray
-    )  # (S, K, n) of each component's expected counts along an axis; empty where only sizes matter
+    shares: np.ndarray  # (S, K, n) of each component's expected counts along an axis; empty where only sizes matter
     sizes: np.ndarray  # (S, K) shares of all expected counts
     weight: float
 
@@ -44,24 +42,16 @@ def taken(chain: Chain, draws: np.ndarray) -> Chain:
 
 def shares_of(chains: Sequence[Chain], found: Matched) -> np.ndarray:
     """(draws, n) one component's shares of its expected counts, in the chains that have it."""
-    return np.concatenate(
-        [chains[c].shares[:, k] for c, k in zip(found.chains, found.components, strict=True)]
-    )
+    return np.concatenate([chains[c].shares[:, k] for c, k in zip(found.chains, found.components, strict=True)])
 
 
 def sizes_of(chains: Sequence[Chain], found: Matched) -> np.ndarray:
     """(draws,) one component's share of all expected counts, in the chains that have it."""
-    return np.concatenate(
-        [chains[c].sizes[:, k] for c, k in zip(found.chains, found.components, strict=True)]
-    )
+    return np.concatenate([chains[c].sizes[:, k] for c, k in zip(found.chains, found.components, strict=True)])
 
 
 def entries_table(
-    chains: Sequence[Chain],
-    names: np.ndarray,
-    components: Sequence[tuple[int, Matched]],
-    n: int,
-    interval: float,
+    chains: Sequence[Chain], names: np.ndarray, components: Sequence[tuple[int, Matched]], n: int, interval: float
 ) -> pd.DataFrame:
     """The n largest entries of numbered components, with equal-tailed intervals.
 
@@ -81,9 +71,7 @@ def entries_table(
     return pd.DataFrame(rows, columns=columns)
 
 
-def sizes_table(
-    chains: Sequence[Chain], components: Sequence[tuple[int, Matched]], interval: float
-) -> pd.DataFrame:
+def sizes_table(chains: Sequence[Chain], components: Sequence[tuple[int, Matched]], interval: float) -> pd.DataFrame:
     """Shares of all expected counts of numbered components; columns component, support, prevalence, lower, upper."""
     rows = []
     for number, found in components:

@@ -128,9 +128,7 @@ def names_of_axes(fit: "FactorizationEstimator", data: Observations) -> list[str
     given = [*data.provenance.axis_names, *[None] * len(axes)][: len(axes)]
     found = [axis if name is None else name for name, axis in zip(given, axes, strict=True)]
     taken = {"kind", "hidden", "exposure", "rate", *SUMMARY}
-    clash = len(set(found)) < len(found) or any(
-        name in taken or name.startswith(("report", "rate_")) for name in found
-    )
+    clash = len(set(found)) < len(found) or any(name in taken or name.startswith(("report", "rate_")) for name in found)
     return axes if clash else found
 
 
@@ -138,9 +136,7 @@ def listed_cells(fit: "FactorizationEstimator", data: Observations, every: bool)
     """All cells of the model, or those that may be open, and others that are stored; others are zero."""
     shape = data.mode_shape
     if every or (data.noise.counts_positive and data.is_noisy):
-        check_room(
-            math.prod(shape) * BYTES_PER_CELL, f"{math.prod(shape):,} cells", "list sums of fewer axes"
-        )
+        check_room(math.prod(shape) * BYTES_PER_CELL, f"{math.prod(shape):,} cells", "list sums of fewer axes")
         flat = np.arange(math.prod(shape))
     else:
         flat = data.row_numbers * data.shape[1] + data.columns
@@ -205,11 +201,7 @@ def table_of_sums(
     """A row for each sum over all axes but these."""
     sizes = [data.mode_shape[a] for a in axes]
     n_sums = math.prod(sizes)
-    check_room(
-        n_sums * (n * BYTES_PER_DRAW + BYTES_PER_CELL),
-        f"{n} draws of {n_sums:,} sums",
-        "take fewer draws",
-    )
+    check_room(n_sums * (n * BYTES_PER_DRAW + BYTES_PER_CELL), f"{n} draws of {n_sums:,} sums", "take fewer draws")
     cell, group = members_of_sums(fit, listed.places, axes, sizes)
     unknown = listed.is_open[cell]
 
@@ -313,9 +305,7 @@ def drawn_together(fit: "FactorizationEstimator", data: Observations, cells: Cel
     return found
 
 
-def tables_drawn(
-    fit: "FactorizationEstimator", data: Observations, cells: Cells, n: int
-) -> Iterator[np.ndarray]:
+def tables_drawn(fit: "FactorizationEstimator", data: Observations, cells: Cells, n: int) -> Iterator[np.ndarray]:
     """n times (cells,) counts of all open cells, given all reports and totals, at evenly spread draws."""
     rng, given = np.random.default_rng(fit.seed_), CountsGivenReports(data.noise, fit.model_.likelihood)
     opened = None if data.totals is None else open_cells_of(fit._reader.data_matrix(data))
@@ -339,9 +329,7 @@ class Layer(NamedTuple):
     number: np.ndarray  # of the mechanism of each
 
 
-def layers_of(
-    data: Observations, rows: np.ndarray, columns: np.ndarray, codes: np.ndarray, every: bool
-) -> list[Layer]:
+def layers_of(data: Observations, rows: np.ndarray, columns: np.ndarray, codes: np.ndarray, every: bool) -> list[Layer]:
     """Every report of these cells as it was published, NaN where a count has none or is masked."""
     masked = codes < 0
     if not isinstance(data.noise, AnyMechanismNoise):
@@ -392,8 +380,7 @@ def exposure_of(data: Observations, rows: np.ndarray, columns: np.ndarray) -> np
 def table_of(columns: dict[str, np.ndarray], found: np.ndarray, exposure: np.ndarray | None) -> pd.DataFrame:
     """The columns, the summary (4, n) and, where there are exposures, rates."""
     columns = columns | {
-        name: values if name == "mean" else values.astype(np.int64)
-        for name, values in zip(SUMMARY, found, strict=True)
+        name: values if name == "mean" else values.astype(np.int64) for name, values in zip(SUMMARY, found, strict=True)
     }
     if exposure is not None:
         columns |= {"exposure": exposure, "rate": found[0] / exposure}

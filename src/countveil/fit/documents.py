@@ -86,9 +86,7 @@ class Documents:
         table[["share", "lower", "upper"]] = values.reshape(-1, 3)
         return self.reader.labelled(table, self.reader.group_along(None), uncalibrated, NAMED)
 
-    def top(
-        self, topic: int | str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
-    ) -> pd.DataFrame:
+    def top(self, topic: int | str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The n documents with the largest mean share of a topic, given by number or name, with equal-tailed intervals.
 
         Columns: topic, support, rank, document, share, lower, upper; intervals as in ``shares``.
@@ -110,9 +108,7 @@ class Documents:
         table.insert(1, "support", self._supports(drawn)[numbers.index(topic)])
         return self.reader.labelled(table, self.reader.group_along(None), uncalibrated, NAMED)
 
-    def similar(
-        self, document: Any, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
-    ) -> pd.DataFrame:
+    def similar(self, document: Any, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The n documents whose topics are most like those of one document, with equal-tailed intervals.
 
         Two documents overlap by sum_k min(s_dk, s_ek), with s the shares of ``shares``, in every draw: from 0 (no
@@ -135,9 +131,7 @@ class Documents:
         table = self._ranked("overlap", best, values)
         return as_calibrated(table, self.reader.why_no_intervals, uncalibrated)
 
-    def words(
-        self, document: Any, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
-    ) -> pd.DataFrame:
+    def words(self, document: Any, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The n words that a document is expected to have most of, with equal-tailed intervals.
 
         The probability of word v in document d is its share of the document's expected counts, over all topics, in
@@ -205,9 +199,7 @@ class Documents:
         check_interval(interval)
         drawn, every = self._drawn_of_documents(), np.arange(len(self.reader.axes["doc"]))
         by_chain = correlations(made for _, made in self._made_of_documents(drawn, every))
-        places = [
-            dict(zip(one.chains.tolist(), one.components.tolist(), strict=True)) for _, one in drawn.topics
-        ]
+        places = [dict(zip(one.chains.tolist(), one.components.tolist(), strict=True)) for _, one in drawn.topics]
         numbers, rows = [number for number, _ in drawn.topics], []
         for i, j in combinations(range(len(numbers)), 2):
             both = [c for c in places[i] if c in places[j] and len(drawn.chains[c].sizes)]
@@ -218,9 +210,7 @@ class Documents:
             rows.append((numbers[i], numbers[j], support, *summary(draws[:, None], interval)[0]))
         columns = ["topic", "other", "support", "correlation", "lower", "upper"]
         table = pd.DataFrame(rows, columns=columns)
-        return self.reader.labelled(
-            table, self.reader.group_along(None), uncalibrated, NAMED | {"other": "other_name"}
-        )
+        return self.reader.labelled(table, self.reader.group_along(None), uncalibrated, NAMED | {"other": "other_name"})
 
     def _drawn_along(self, axis: str) -> Drawn:
         """The mixture of all chains along an axis."""
@@ -267,10 +257,7 @@ class Documents:
     ) -> tuple[np.ndarray, np.ndarray]:
         """The n documents with the largest means of values (S, documents), but one, and ``summary`` of theirs."""
         every = np.arange(len(self.reader.axes["doc"]))
-        means = [
-            values_of(made).mean(axis=0, dtype=np.float64)
-            for _, made in self._made_of_documents(drawn, every)
-        ]
+        means = [values_of(made).mean(axis=0, dtype=np.float64) for _, made in self._made_of_documents(drawn, every)]
         order = np.argsort(-np.concatenate(means), kind="stable")
         best = order[order != but][:n]
         values = np.empty((best.size, 3))
@@ -282,9 +269,7 @@ class Documents:
         """The support of every topic; NaN in a fit of one chain, which cannot say."""
         return [found.support if len(drawn.chains) > 1 else np.nan for _, found in drawn.topics]
 
-    def _ranked(
-        self, name: str, places: np.ndarray, values: np.ndarray, kind: str = "document"
-    ) -> pd.DataFrame:
+    def _ranked(self, name: str, places: np.ndarray, values: np.ndarray, kind: str = "document") -> pd.DataFrame:
         """Documents or words in this order, with a mean of this name and its interval."""
         table = pd.DataFrame({"rank": 1 + np.arange(places.size), kind: self.reader.axes[AXES[kind]][places]})
         table[[name, "lower", "upper"]] = values

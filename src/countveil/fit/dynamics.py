@@ -10,15 +10,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from countveil.common.parameters import Flag, WholeOrAuto, check_flag, check_integer, declared
-from countveil.data.dates import (
-    SHOWN,
-    TimeSteps,
-    UnclearOrderError,
-    dates_of,
-    months_of,
-    numbers_of,
-    steps_in_time,
-)
+from countveil.data.dates import SHOWN, TimeSteps, UnclearOrderError, dates_of, months_of, numbers_of, steps_in_time
 from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator, Given
 from countveil.fit.choosing import chosen_likelihood, own_choice, size_of
@@ -99,9 +91,7 @@ class DynamicModel(FactorizationEstimator):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         samplers = tuple(
-            name
-            for name, method in METHODS.items()
-            if method.samples and (method.exposures or not self.levels)
+            name for name, method in METHODS.items() if method.samples and (method.exposures or not self.levels)
         )
         if self._method.name not in samplers:
             what = "with levels" if self.levels else "for a chain in time"
@@ -119,9 +109,7 @@ class DynamicModel(FactorizationEstimator):
 
     def _given(self, X: Any, **of_rows: Any) -> Given:
         if isinstance(X, Release) and X.extras.waves is not None:
-            raise ValueError(
-                "data must have an axis of time, got a release in waves: cv.by_wave(release) gives it one"
-            )
+            raise ValueError("data must have an axis of time, got a release in waves: cv.by_wave(release) gives it one")
         data, note = self.in_time(X)
         if note and not note.startswith(UNDATED):  # which is usual, as for waves: only commands print it
             warnings.warn(note, stacklevel=3)
@@ -292,21 +280,11 @@ class DynamicModel(FactorizationEstimator):
         for number, found in self._reader.numbered(group):
             draws = shares_of(chains, found)
             lower, upper = np.quantile(draws, tails(interval), axis=0)
-            columns = {
-                "component": number,
-                time: names,
-                "rate": draws.mean(axis=0),
-                "lower": lower,
-                "upper": upper,
-            }
+            columns = {"component": number, time: names, "rate": draws.mean(axis=0), "lower": lower, "upper": upper}
             tables.append(pd.DataFrame(columns))
-        return as_calibrated(
-            pd.concat(tables, ignore_index=True), self._reader.why_no_intervals, uncalibrated
-        )
+        return as_calibrated(pd.concat(tables, ignore_index=True), self._reader.why_no_intervals, uncalibrated)
 
-    def trend(
-        self, along: str | None = None, interval: float = 0.9, *, uncalibrated: bool = False
-    ) -> pd.DataFrame:
+    def trend(self, along: str | None = None, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """Expected counts in each time step along another axis, summed over all others, masked cells included.
 
         sum over components k and all other axes of x_tk f_vk ..
@@ -388,9 +366,7 @@ class DynamicModel(FactorizationEstimator):
             lower, upper = np.quantile(several, tails(interval), axis=0)
             columns = {"component": number, "season": names, "factor": several.mean(axis=0)}
             tables.append(pd.DataFrame(columns | {"lower": lower, "upper": upper}))
-        return as_calibrated(
-            pd.concat(tables, ignore_index=True), self._reader.why_no_intervals, uncalibrated
-        )
+        return as_calibrated(pd.concat(tables, ignore_index=True), self._reader.why_no_intervals, uncalibrated)
 
     def forecast(self, steps: int, rng: np.random.Generator | None = None, *, draws: int = 500) -> Forecast:
         """The time steps after those of the data: the chain run on from draws of the posterior, and counts from it.

@@ -71,12 +71,7 @@ class Effects:
         return as_calibrated(table, self.reader.why_no_intervals, uncalibrated)
 
     def contrast(
-        self,
-        a: Mapping[str, Any],
-        b: Mapping[str, Any],
-        interval: float = 0.9,
-        *,
-        uncalibrated: bool = False,
+        self, a: Mapping[str, Any], b: Mapping[str, Any], interval: float = 0.9, *, uncalibrated: bool = False
     ) -> pd.DataFrame:
         """How much larger a topic's expected share of a document is with covariates ``a`` than with ``b``.
 
@@ -112,11 +107,7 @@ class Effects:
             for name, column in covariates.frame.items()
             for pair in pairs_of(column, as_levels=takes_as_levels(covariates.formula, str(name)))
         ]
-        at = {
-            (name, value): self._shares_at(covariates, {name: value})
-            for name, *pair in asked
-            for value in pair
-        }
+        at = {(name, value): self._shares_at(covariates, {name: value}) for name, *pair in asked for value in pair}
 
         def differences(drawn: Drawn) -> np.ndarray:
             shares = {each: of_value(drawn) for each, of_value in at.items()}
@@ -220,17 +211,11 @@ class Effects:
         return shares
 
     def _table(
-        self,
-        function: Callable[[Drawn], np.ndarray],
-        names: list[Any],
-        column: str,
-        probability: float,
+        self, function: Callable[[Drawn], np.ndarray], names: list[Any], column: str, probability: float
     ) -> pd.DataFrame:
         """Means and intervals of a function of draws (S, names, K), of every topic in the chains that have it."""
         check_interval(probability)
-        return table_of(
-            self.fit, [function(each) for each in self._drawn_by_chain()], names, column, probability
-        )
+        return table_of(self.fit, [function(each) for each in self._drawn_by_chain()], names, column, probability)
 
     def _drawn_by_chain(self) -> list[Drawn]:
         """Every chain's draws, as many of each as its weight says, at most ``MOST_DRAWS`` in all."""
@@ -309,9 +294,7 @@ def table_of(
         own = np.concatenate([drawn[c][:, :, k] for c, k in zip(found.chains, found.components, strict=True)])
         lower, upper = np.quantile(own, tails(probability), axis=0)
         support = np.nan if alone else found.support
-        rows += [
-            (number, support, name, own[:, i].mean(), lower[i], upper[i]) for i, name in enumerate(names)
-        ]
+        rows += [(number, support, name, own[:, i].mean(), lower[i], upper[i]) for i, name in enumerate(names)]
     one = next(iter(fit._reader.kinds)).one
     table = pd.DataFrame(rows, columns=[one, "support", column, "estimate", "lower", "upper"])
     return with_names(table, fit._reader.names_of(), {one: "name"})

@@ -109,10 +109,7 @@ class PoissonFactorization(FactorizationEstimator):
         self._layout(spec)
         typical = self._priors(spec, sizes, mean_count)
         priors: dict[str, GammaPrior | LearnedShapePrior] = dict(typical)
-        shapes = {
-            name: tuple(sizes[a] for a in axes)
-            for name, axes in zip(spec.names, spec.factor_axes, strict=True)
-        }
+        shapes = {name: tuple(sizes[a] for a in axes) for name, axes in zip(spec.names, spec.factor_axes, strict=True)}
         for name, given in (self.priors or {}).items():
             if name not in shapes:
                 raise ValueError(f"priors must be for factors among {list(spec.names)}, got {name!r}")
@@ -133,9 +130,7 @@ class PoissonFactorization(FactorizationEstimator):
         if len(fixed) == len(shapes):
             raise ValueError("fixed must leave a factor to be found, got all of them")
         likelihood = self._likelihood()
-        return factorization(
-            spec, sizes, priors, fixed=fixed, self_loops=self.self_loops, likelihood=likelihood
-        )
+        return factorization(spec, sizes, priors, fixed=fixed, self_loops=self.self_loops, likelihood=likelihood)
 
     def _portable_parameters(self) -> dict[str, Any]:
         found = super()._portable_parameters()
@@ -156,9 +151,7 @@ def without_self_loops(observations: Observations, spec: Spec) -> Observations:
 
 def joined(spec: Spec) -> tuple[int, int]:
     """The two axes of the data that the shared factor is for."""
-    twice = [
-        t for t, f in zip(spec.terms, spec.factor_of_term, strict=True) if spec.factor_of_term.count(f) > 1
-    ]
+    twice = [t for t, f in zip(spec.terms, spec.factor_of_term, strict=True) if spec.factor_of_term.count(f) > 1]
     sender, receiver = (next(spec.output.index(a) for a in term if a in spec.output) for term in twice)
     return sender, receiver
 
@@ -218,9 +211,7 @@ def check_values(name: str, value: Any, shape: tuple[int, ...]) -> float | np.nd
     """A positive finite number, or an array of them that broadcasts against shape."""
     found = real_numbers(name, value)
     if not ((found > 0.0) & (found < np.inf)).all():
-        raise ValueError(
-            f"{name} must be positive and finite, got {found[~((found > 0) & (found < np.inf))].flat[0]}"
-        )
+        raise ValueError(f"{name} must be positive and finite, got {found[~((found > 0) & (found < np.inf))].flat[0]}")
     try:
         np.broadcast_to(found, shape)
     except ValueError:
@@ -236,9 +227,7 @@ def check_fixed(name: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
     bad = ~((found >= 0.0) & (found < np.inf))
     if bad.any():
         at = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise ValueError(
-            f"fixed factor {name!r} must be finite and not negative, got {found[at]} at index {at}"
-        )
+        raise ValueError(f"fixed factor {name!r} must be finite and not negative, got {found[at]} at index {at}")
     if not found.any():
         raise ValueError(f"fixed factor {name!r} must have a positive entry, got only zeros")
     return np.maximum(found, 1e-150)

@@ -124,9 +124,7 @@ def tables_of_the_fit(fit: "FactorizationEstimator") -> dict[str, pd.DataFrame]:
 def check_writable(folder: Path, tables: Mapping[str, pd.DataFrame], force: bool) -> None:
     """Refuse a folder that is something else, or that holds one of the files, unless forced."""
     if folder.exists() and not folder.is_dir():
-        raise NotADirectoryError(
-            f"{folder} must be a directory for the tables, got a file: choose another name"
-        )
+        raise NotADirectoryError(f"{folder} must be a directory for the tables, got a file: choose another name")
     there = [f"{name}.csv" for name in tables if (folder / f"{name}.csv").exists()]
     if there and not force:
         raise FileExistsError(
@@ -148,10 +146,7 @@ def fit_card(fit: "FactorizationEstimator") -> str:
         ("noise", in_words(*noise_of(tree), str(facts["observations"]), bool(facts["simulated_noise"]))),
         *([("reports imported from", str(facts["source"]))] if "source" in facts else []),
         ("parts", latent),
-        (
-            "draws",
-            f"{draws.sizes['chain']} × {draws.sizes['draw']}, method {facts['method']}, seed {fit.seed_}",
-        ),
+        ("draws", f"{draws.sizes['chain']} × {draws.sizes['draw']}, method {facts['method']}, seed {fit.seed_}"),
         ("time", f"{fit.fit_seconds_:.1f} s{', interrupted' if fit.interrupted_ else ''}"),
     ]
     note = "diagnostics().verdict says whether to trust it; posterior has all draws, in ArviZ's layout."

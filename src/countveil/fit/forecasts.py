@@ -143,9 +143,7 @@ def drawn(
     chosen = set(kept.tolist())
     spreads: list[Parameters] = []
     rates, counts = np.empty((len(kept), *shape)), np.empty((len(kept), *shape), dtype=np.int64)
-    draws = zip(
-        posteriors.factor_draws(tree, model, layout), posteriors.parameter_draws(tree, model), strict=False
-    )
+    draws = zip(posteriors.factor_draws(tree, model, layout), posteriors.parameter_draws(tree, model), strict=False)
     for s, (factors, parameters) in enumerate(draws):
         if s not in chosen:
             continue
@@ -159,11 +157,7 @@ def drawn(
 
 
 def middle_of_step(
-    fitted: tuple[xr.DataTree, Factorization, Layout],
-    factor: str,
-    step: int,
-    most: int,
-    rng: np.random.Generator,
+    fitted: tuple[xr.DataTree, Factorization, Layout], factor: str, step: int, most: int, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """The median of each count of a step of the data that was masked, and its mean, over the data's other axes."""
     tree, model, _ = fitted
@@ -187,9 +181,7 @@ def middle_of_step(
 
 def chain_draws(tree: xr.DataTree, n_seasons: int | None) -> dict[str, np.ndarray]:
     """Every draw of the chain's hyperparameters that forecasts need; of seasons, those of the last ``n_seasons``."""
-    names = [
-        name for name in ("transition", "volume", "usual_volume", "steadiness") if name in tree["posterior"]
-    ]
+    names = [name for name in ("transition", "volume", "usual_volume", "steadiness") if name in tree["posterior"]]
     found = {name: posteriors.flat_draws(tree, name) for name in names}
     if n_seasons is None:
         return found
@@ -201,10 +193,7 @@ def level_draws(tree: xr.DataTree, model: Factorization) -> tuple[np.ndarray, np
     if model.level is None:
         return np.empty(0), np.empty(0)
     name = model.factors[model.level].name
-    return (
-        posteriors.flat_draws(tree, f"{name}{PERSISTENCE}"),
-        posteriors.flat_draws(tree, f"{name}{SMOOTHNESS}"),
-    )
+    return (posteriors.flat_draws(tree, f"{name}{PERSISTENCE}"), posteriors.flat_draws(tree, f"{name}{SMOOTHNESS}"))
 
 
 def levels_on(
@@ -218,9 +207,7 @@ def levels_on(
     return found
 
 
-def run_on(
-    last: np.ndarray, chain: dict[str, np.ndarray], steps: int, rng: np.random.Generator
-) -> np.ndarray:
+def run_on(last: np.ndarray, chain: dict[str, np.ndarray], steps: int, rng: np.random.Generator) -> np.ndarray:
     """(steps, K) activity after the last step's (K,), by (17.1) and (17.12); ``season`` is that of the last S steps."""
     if "season" in chain:
         seasons = chain["season"]

@@ -97,9 +97,7 @@ def portable_topics(table: pd.DataFrame) -> dict[str, Any]:
 
 def is_fit(value: Any) -> bool:
     """Whether a value is a fit of topics."""
-    return (
-        hasattr(value, "posterior_") and hasattr(type(value), "components_") and hasattr(value, "top_words")
-    )
+    return hasattr(value, "posterior_") and hasattr(type(value), "components_") and hasattr(value, "top_words")
 
 
 def table_of(topics: Any) -> pd.DataFrame:
@@ -137,9 +135,7 @@ def shares_over(table: pd.DataFrame, words: Sequence[str]) -> np.ndarray:
     for what, values in (("words", table.columns), ("names", [name for name in table.index if name])):
         twice = pd.Index(values)[pd.Index(values).duplicated()]
         if len(twice):
-            raise ValueError(
-                f"known_topics must have {what} that differ from each other, got {twice[0]!r} twice"
-            )
+            raise ValueError(f"known_topics must have {what} that differ from each other, got {twice[0]!r} twice")
     try:
         values = np.asarray(table, dtype=float)
     except (TypeError, ValueError):
@@ -166,9 +162,7 @@ def shares_over(table: pd.DataFrame, words: Sequence[str]) -> np.ndarray:
     return np.maximum(found / total, SMALLEST)
 
 
-WEIGHT = (
-    5.0  # of a seeded word without a weight of its own: see benchmarks/results/seeds-what-was-measured.csv
-)
+WEIGHT = 5.0  # of a seeded word without a weight of its own: see benchmarks/results/seeds-what-was-measured.csv
 
 
 class SeedWords:
@@ -212,9 +206,7 @@ def check_seed_words(model: Any) -> None:
 def read_seeds(model: Any, data: Any) -> None:
     """Find the places of seeded words by the labels of the data's columns; raises ValueError."""
     find_seeds(model, data.column_labels)
-    absent = [
-        word for topic, words in model.seeds.items() for word in words if word not in model.seeds_[topic]
-    ]
+    absent = [word for topic, words in model.seeds.items() for word in words if word not in model.seeds_[topic]]
     if absent:
         warnings.warn(f"seeds that the data do not have are left out: {listed(absent)}", stacklevel=5)
 
@@ -222,9 +214,7 @@ def read_seeds(model: Any, data: Any) -> None:
 def find_seeds(model: Any, labels: Sequence[str] | None) -> None:
     """Keep the seeded words that are among these labels; raises ValueError."""
     if labels is None:
-        raise ValueError(
-            "seeds need data with words as column labels, got data without labels: give column_labels="
-        )
+        raise ValueError("seeds need data with words as column labels, got data without labels: give column_labels=")
     place = {str(label): v for v, label in enumerate(labels)}
     found = {topic: [word for word in words if word in place] for topic, words in model.seeds.items()}
     for topic, words in found.items():
@@ -260,9 +250,7 @@ def restore_seeds(model: Any, tree: xr.DataTree, found: Factorization, words: st
     if not isinstance(prior, SeededPrior):
         return found
     find_seeds(model, [str(label) for label in tree["posterior"]["word"].to_numpy()])
-    factors[f] = factors[f]._replace(
-        prior=with_seeds(model, {words: prior.usual}, words, factors[f].shape)[words]
-    )
+    factors[f] = factors[f]._replace(prior=with_seeds(model, {words: prior.usual}, words, factors[f].shape)[words])
     return found._replace(factors=tuple(factors))
 
 
@@ -273,9 +261,7 @@ def weight_of(words: Mapping[str, float] | Sequence[str], word: str) -> float:
 
 def portable_seeds(seeds: Mapping[str, Any]) -> dict[str, Any]:
     """Seeds as a file can hold them."""
-    return {
-        topic: dict(words) if isinstance(words, Mapping) else list(words) for topic, words in seeds.items()
-    }
+    return {topic: dict(words) if isinstance(words, Mapping) else list(words) for topic, words in seeds.items()}
 
 
 def listed(words: Sequence[str]) -> str:

@@ -145,9 +145,7 @@ def stable(fit: Any, table: pd.DataFrame) -> pd.DataFrame:
     group = next(iter(fit._reader.kinds_by_group()))
     known = {(1, k) for k, one in enumerate(fit._reader.matches(group)) if one.support > STABLE}
     known |= {(row.layer, row.topic) for row in table.itertuples() if row.support > STABLE}
-    right = [
-        (row.layer, row.topic) in known and (row.layer - 1, row.member) in known for row in table.itertuples()
-    ]
+    right = [(row.layer, row.topic) in known and (row.layer - 1, row.member) in known for row in table.itertuples()]
     return table[right]
 
 

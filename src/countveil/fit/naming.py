@@ -78,9 +78,7 @@ def merged_in_words(fit: Any) -> str:
     for group, part in fit._reader.kinds_by_group().items():
         for numbers in merged_kept(fit.posterior, group):
             *first, last = map(str, numbers)
-            said.append(
-                f"{part.many.capitalize()} {', '.join(first)} and {last} count as {part.one} {numbers[0]}."
-            )
+            said.append(f"{part.many.capitalize()} {', '.join(first)} and {last} count as {part.one} {numbers[0]}.")
     return " ".join(said)
 
 
@@ -99,9 +97,7 @@ def united(found: Sequence[Matched], sets: Sets, weights: np.ndarray) -> list[Ma
     found, nowhere = list(found), Matched(np.zeros(0, np.int64), np.zeros(0, np.int64), 0.0)
     for numbers in sets:
         chains = sorted(set.intersection(*(set(found[number].chains.tolist()) for number in numbers)))
-        first = dict(
-            zip(found[numbers[0]].chains.tolist(), found[numbers[0]].components.tolist(), strict=True)
-        )
+        first = dict(zip(found[numbers[0]].chains.tolist(), found[numbers[0]].components.tolist(), strict=True))
         components = np.array([first[chain] for chain in chains], dtype=np.int64)
         one = Matched(np.array(chains, dtype=np.int64), components, float(weights[chains].sum()))
         for number in numbers:
@@ -225,9 +221,7 @@ def names_by_number(names: Any, leaders: Mapping[int, str], one: str) -> dict[in
     for number, each in names.items():
         if not (isinstance(each, dict) and each.keys() == {"leading", "name"}):
             raise ValueError(f'{one} {number!r:.20} must have "leading" and "name", got {each!r:.40}')
-        here = (
-            leaders.get(int(number)) if number.isascii() and number.isdecimal() and len(number) < 10 else None
-        )
+        here = leaders.get(int(number)) if number.isascii() and number.isdecimal() and len(number) < 10 else None
         if here != each["leading"]:
             raise ValueError(
                 f"names must be from this fit, got {one} {number!r:.20} led by {each['leading']!r:.80}, here by "

@@ -42,9 +42,7 @@ def network_of(
     others = [factor for factor in model.factors if factor is not shared]
     if len(others) != 1 or len(spec.latent) != 2 or set(others[0].axes) != set(spec.latent):
         return None
-    first, second = (
-        next(term for term in spec.terms if axis in term).replace(axis, "") for axis in spec.output
-    )
+    first, second = (next(term for term in spec.terms if axis in term).replace(axis, "") for axis in spec.output)
     draws = tree["posterior"].dataset
     actor, community = layout.dims_of_factor(shared.name, spec.output[0] + first, shared=True)
     theta = draws[shared.name].transpose("chain", "draw", actor, community).to_numpy()

@@ -44,9 +44,7 @@ def check_interval(interval: float) -> None:
         raise ValueError(f"interval must be between 0 and 1, got {interval!r:.60}")
 
 
-def check_labels_of_fit(
-    rule: str, axes: Mapping[str, np.ndarray], labels: Sequence[Sequence[str] | None]
-) -> None:
+def check_labels_of_fit(rule: str, axes: Mapping[str, np.ndarray], labels: Sequence[Sequence[str] | None]) -> None:
     """Refuse labels that differ from the fit's along an axis, or are in another order; axes without labels pass.
 
     Raises:

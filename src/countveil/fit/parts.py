@@ -45,9 +45,7 @@ class Parts:
         """What each kind of component is called, and along which axes its members can be listed."""
         return self.reader.kinds
 
-    def members(
-        self, axis: str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
-    ) -> pd.DataFrame:
+    def members(self, axis: str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The n largest entries of each component along an axis, with equal-tailed intervals.
 
         Columns: component, prevalence (its share of all expected counts), rank, member, probability (the member's share
@@ -125,9 +123,7 @@ class Parts:
             found[part] = int((least > UNDETERMINED).sum()), least.size
         return found
 
-    def supported(
-        self, axis: str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
-    ) -> pd.DataFrame:
+    def supported(self, axis: str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The components that the chains found, the best supported first, with their n largest entries along an axis.
 
         Chains of one fit may find different components. Two chains have the same one if it overlaps by at least half
@@ -166,9 +162,7 @@ class Parts:
         """
         return layers.table(self.fit, n, interval, uncalibrated)
 
-    def support(
-        self, interval: float = 0.9, *, axis: str | None = None, uncalibrated: bool = False
-    ) -> pd.DataFrame:
+    def support(self, interval: float = 0.9, *, axis: str | None = None, uncalibrated: bool = False) -> pd.DataFrame:
         """The support and the prevalence of every component that a chain found, in the order of ``supported``.
 
         Columns: component, support, prevalence, lower, upper. Arguments and errors as for ``prevalences``.
@@ -220,12 +214,7 @@ class Parts:
 
 
 def supported_together(
-    fits: "Sequence[FactorizationEstimator]",
-    weights: np.ndarray,
-    axis: str,
-    n: int,
-    within: float,
-    uncalibrated: bool,
+    fits: "Sequence[FactorizationEstimator]", weights: np.ndarray, axis: str, n: int, within: float, uncalibrated: bool
 ) -> pd.DataFrame:
     """``supported`` of the chains of several fits of the same cells, each fit with its weight (F,).
 

@@ -33,9 +33,7 @@ SWEEPS_FOR_TOTALS = 20  # of a table whose totals are known; see docs/protected-
 QUANTILE_ROUNDING = 1e-12  # of a sum of probabilities
 
 
-def predict_reports(
-    fit: "FactorizationEstimator", n: int, rng: np.random.Generator, X: Any = None
-) -> xr.DataArray:
+def predict_reports(fit: "FactorizationEstimator", n: int, rng: np.random.Generator, X: Any = None) -> xr.DataArray:
     """n simulated releases like the one fitted, (release, and the data's axes).
 
     For posterior predictive checks. The noise is seeded, and protects nobody. Reports with two-sided geometric
@@ -66,9 +64,7 @@ def predict_reports(
     return xr.concat([over_data(fit, each, "reports") for each in reports], dim="release")
 
 
-def releases_alike(
-    fit: "FactorizationEstimator", draws: list[Any], X: Any, rng: np.random.Generator
-) -> xr.DataArray:
+def releases_alike(fit: "FactorizationEstimator", draws: list[Any], X: Any, rng: np.random.Generator) -> xr.DataArray:
     """Reports like those in X, by the mechanism of every cell."""
     matrix = fit._reader.data_matrix(fit._reader.own_data("X", X))
     made, likelihood = matrix.provenance.published, fit.model_.likelihood
@@ -85,9 +81,7 @@ def releases_alike(
     return xr.concat([xr.concat(each, dim="report") for each in releases], dim="release")
 
 
-def predict_counts(
-    fit: "FactorizationEstimator", n: int, rng: np.random.Generator, X: Any = None
-) -> xr.DataArray:
+def predict_counts(fit: "FactorizationEstimator", n: int, rng: np.random.Generator, X: Any = None) -> xr.DataArray:
     """n simulated tables of true counts, (table, and the data's axes), each at another draw of the posterior.
 
     With X, the reports of the fit's own cells, these are draws of the counts behind them: a cell's count given its
@@ -102,9 +96,7 @@ def predict_counts(
     parts = [] if data is None else list(cells_of(fit, data, None))
     exposure = fit._reader.exposure_matrix
     cells = open_cells_of(data)
-    tables = (
-        met(simulated_counts(draw, given, parts, rng, exposure), draw, given, cells, rng) for draw in draws
-    )
+    tables = (met(simulated_counts(draw, given, parts, rng, exposure), draw, given, cells, rng) for draw in draws)
     show = fit.progress if data is not None and data.totals is not None else False
     with compiling_told(show), progress_bar(show, "tables") as bar:
         task = bar.add_task("predicting counts", total=n, score="")
@@ -193,9 +185,7 @@ def count_probabilities(
     return in_data_order(fit, below, chosen), in_data_order(fit, at, chosen)
 
 
-def log_probabilities(
-    fit: "FactorizationEstimator", counts: Any, cells: Any = None
-) -> tuple[np.ndarray, np.ndarray]:
+def log_probabilities(fit: "FactorizationEstimator", counts: Any, cells: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """(log of the posterior average of P(count), count) in each cell, two arrays (cells,) in the data's order.
 
     By the model alone, whatever was reported. counts are true counts over the data's axes, and cells is a mask of
@@ -308,9 +298,7 @@ def modelled_matrix(fit: "FactorizationEstimator") -> np.ndarray | None:
     return None if has is None else fit._reader.as_matrix(has)
 
 
-def over_data(
-    fit: "FactorizationEstimator", matrix: np.ndarray, name: str, left_out: float = 0
-) -> xr.DataArray:
+def over_data(fit: "FactorizationEstimator", matrix: np.ndarray, name: str, left_out: float = 0) -> xr.DataArray:
     """A matrix of cells over the data's axes: a pair on both sides, ``left_out`` where there is no cell."""
     array, has = posteriors.rate_array(matrix, *fit._fitted(), name), fit._modelled_cells()
     if has is None:
@@ -320,9 +308,7 @@ def over_data(
     return array.copy(data=np.where(has, values, rest).astype(values.dtype))
 
 
-def cells_of(
-    fit: "FactorizationEstimator", data: Observations | None, chosen: np.ndarray | None
-) -> Iterator[Cells]:
+def cells_of(fit: "FactorizationEstimator", data: Observations | None, chosen: np.ndarray | None) -> Iterator[Cells]:
     """The chosen cells of each run of rows of about a million cells, with their reports."""
     (n_rows, n_columns), exposure = fit._reader.matrix_shape, fit._reader.exposure_matrix
     step = max(1, CELLS_AT_ONCE // n_columns)
@@ -397,11 +383,7 @@ def open_cells_of(data: Observations | None) -> totals.OpenCells | None:
 
 
 def met(
-    counts: np.ndarray,
-    draw: Draw,
-    given: CountsGivenReports,
-    cells: totals.OpenCells | None,
-    rng: np.random.Generator,
+    counts: np.ndarray, draw: Draw, given: CountsGivenReports, cells: totals.OpenCells | None, rng: np.random.Generator
 ) -> np.ndarray:
     """Counts (D, V) drawn given their reports, the open cells' moved to meet the totals, if there are any."""
     if cells is not None:

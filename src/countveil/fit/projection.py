@@ -79,11 +79,7 @@ def transform(fit: Any, X: Any) -> np.ndarray:
         for each, own in zip(phi, parameters, strict=True)
     ]
     threads = fit._n_threads(observations)
-    with (
-        one_blas_thread(),
-        opened(fit.engine, None, threads) as given,
-        engine_or_threads(given, threads) as engine,
-    ):
+    with one_blas_thread(), opened(fit.engine, None, threads) as given, engine_or_threads(given, threads) as engine:
         return project_rows(observations, phi, prior.of_draws(chosen), laws, sizes, fit.seed_, engine)
 
 
@@ -130,9 +126,7 @@ def draws_alike(fit: "FactorizationEstimator") -> list[tuple[int, np.ndarray]]:
     same = fit._reader.chains_alike(latent_groups(fit.model_)[fit.model_.spec.latent[0]])
     weights = fit.weights_[[chain for chain, _ in same]]
     kept = places(weights / weights.sum(), [n_draws] * len(same))
-    return [
-        (chain * n_draws + int(s), order) for (chain, order), own in zip(same, kept, strict=True) for s in own
-    ]
+    return [(chain * n_draws + int(s), order) for (chain, order), own in zip(same, kept, strict=True) for s in own]
 
 
 class RowPrior(NamedTuple):

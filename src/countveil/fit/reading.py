@@ -14,16 +14,7 @@ import xarray as xr
 
 from countveil.data.observations import Observations
 from countveil.fit.component_tables import Chain, component_counts, mixture, shares_of
-from countveil.fit.naming import (
-    Names,
-    Places,
-    merged_kept,
-    names_kept,
-    places_of,
-    together,
-    united,
-    with_names,
-)
+from countveil.fit.naming import Names, Places, merged_kept, names_kept, places_of, together, united, with_names
 from countveil.fit.networks import Network, network_of
 from countveil.fit.parameters import check_labels_of_fit
 from countveil.inference import posterior as posteriors
@@ -32,16 +23,7 @@ from countveil.inference.methods import METHODS
 from countveil.inference.row_gammas import check_draws
 from countveil.laws.counts.given_reports import Draw
 from countveil.models.factorization import Factor
-from countveil.models.layout import (
-    Layout,
-    Part,
-    default_part,
-    latent_groups,
-    listable,
-    n_anchored,
-    normalised,
-    pinned,
-)
+from countveil.models.layout import Layout, Part, default_part, latent_groups, listable, n_anchored, normalised, pinned
 
 if TYPE_CHECKING:
     from countveil.fit.base import FactorizationEstimator
@@ -377,9 +359,7 @@ class FitReader:
         draws, sizes = tree["posterior"].sizes, self.sizes_of_chains(group)
         shares = sizes / np.maximum(sizes.sum(axis=1, keepdims=True), 1e-300)
         shares = shares.reshape(draws["chain"], draws["draw"], -1)
-        return [
-            Chain(each, each, weight) for each, weight in zip(shares, self.fit.weights_.tolist(), strict=True)
-        ]
+        return [Chain(each, each, weight) for each, weight in zip(shares, self.fit.weights_.tolist(), strict=True)]
 
     def shares(self, axis: str) -> xr.DataArray:
         """Every draw's shares of the components' expected counts along an axis; they sum to one over it."""
@@ -413,10 +393,7 @@ class FitReader:
             for first in range(0, draws.sizes["draw"], DRAWS_AT_ONCE):
                 some = {"chain": [chain], "draw": slice(first, first + DRAWS_AT_ONCE)}
                 part = xr.DataTree.from_dict(
-                    {
-                        "posterior": tree["posterior"].dataset.isel(some),
-                        "constant_data": tree["constant_data"],
-                    }
+                    {"posterior": tree["posterior"].dataset.isel(some), "constant_data": tree["constant_data"]}
                 )
                 found[some] = component_counts(part, model, layout, each.axes).transpose(0, *order)[None]
         return found

@@ -49,9 +49,7 @@ FILE_OVERHEAD = 1 << 20  # bytes of a file besides arrays, at most: names, label
 DISPERSION_COLUMNS = ["p", "lower", "upper", "variance_over_mean"]
 
 
-def dispersions(
-    fit: "FactorizationEstimator", interval: float = 0.9, *, uncalibrated: bool = False
-) -> pd.DataFrame:
+def dispersions(fit: "FactorizationEstimator", interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
     """The posterior mean of p with its interval, and of 1 / (1 - p), the variance of counts over their mean.
 
     Columns: the axis or axes that p varies along, if any; p, lower, upper, variance_over_mean. Where intervals are
@@ -134,9 +132,7 @@ def totals(fit: "FactorizationEstimator") -> Totals | None:
 
 def totals_of_fits(fits: "Sequence[FactorizationEstimator]", weights: np.ndarray, X: Any) -> Totals:
     """The totals of the cells that are seen in X by several fits of the same cells, each with its weight (F,)."""
-    return totals_together(
-        fits, weights, [fit._reader.data_matrix(fit._reader.own_data("X", X)) for fit in fits]
-    )
+    return totals_together(fits, weights, [fit._reader.data_matrix(fit._reader.own_data("X", X)) for fit in fits])
 
 
 def diagnosed(fit: "FactorizationEstimator") -> Diagnostics:
@@ -157,9 +153,7 @@ def diagnosed(fit: "FactorizationEstimator") -> Diagnostics:
     state = State.UNSAFE if any(n == total for n, total in lost.values()) else sampled.state
     doubts = [unshared_in_words(part.one, part.many) for part in unshared]
     doubts += [
-        undetermined_in_words(part.one, part.many, *found)
-        for part, found in lost.items()
-        if part not in unshared
+        undetermined_in_words(part.one, part.many, *found) for part, found in lost.items() if part not in unshared
     ]
     told = tuning.chains_of(tree, fit.weights_), tuning.starts_of(tree), tuning.moves_of(tree)
     return Diagnostics(sampled.table, " ".join([sampled.verdict, *doubts]), state, *told)
@@ -194,13 +188,7 @@ def log_likelihood(fit: "FactorizationEstimator", X: Any, cells: Any = None) -> 
         rows, columns = rows[seen], columns[seen]
     else:
         rows, columns = np.nonzero(wanted)
-    scores = pointwise_log_likelihood(
-        fit._reader.draws_of_chains(),
-        observations,
-        fit.model_.likelihood,
-        rows,
-        columns,
-    )
+    scores = pointwise_log_likelihood(fit._reader.draws_of_chains(), observations, fit.model_.likelihood, rows, columns)
     places = fit._reader.places_of(rows, columns)
     coordinates: dict[str, Any] = {name: draws[name].to_numpy() for name in ("chain", "draw")}
     for a, dim in enumerate(dims):
@@ -250,13 +238,8 @@ def read(kind: type[F], path: str | os.PathLike[str]) -> F:
     """A fit of this kind from its file; raises as its ``load``."""
     with fit_files.opened(path) as (name, file):
         if name != kind.__name__:
-            raise ValueError(
-                f"{path} must hold a fit of {kind.__name__}, got one of {name}: cv.load(path) reads any"
-            )
-        with (
-            fit_files.faults(path),
-            xr.open_datatree(file, engine="h5netcdf", phony_dims="sort") as opened,
-        ):
+            raise ValueError(f"{path} must hold a fit of {kind.__name__}, got one of {name}: cv.load(path) reads any")
+        with fit_files.faults(path), xr.open_datatree(file, engine="h5netcdf", phony_dims="sort") as opened:
             tree = opened.load()
     with fit_files.faults(path):
         return from_tree(kind, compact.unpacked(tree))

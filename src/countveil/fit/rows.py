@@ -40,9 +40,7 @@ class Formula:
 def check_covariates_given(model: Any) -> None:
     """Refuse covariates for a model without a formula; raises ValueError."""
     if model._formula is None:
-        raise ValueError(
-            "covariates require prevalence, a formula of TopicModel, TensorModel or BlockModel, got none"
-        )
+        raise ValueError("covariates require prevalence, a formula of TopicModel, TensorModel or BlockModel, got none")
 
 
 def check_dates_given(model: Any) -> None:
@@ -110,9 +108,7 @@ def keep_covariates(model: Any, tree: xr.DataTree) -> None:
     tree[GROUP] = xr.Dataset(columns, coords={dim: labels})
     levels = [list(each.cat.categories) if hasattr(each, "cat") else None for _, each in frame.items()]
     sums = checksums(model.covariates_.design)
-    tree.attrs[FACT] = json.dumps(
-        {"names": list(frame.columns), "levels": levels, "checksums": sums.tolist()}
-    )
+    tree.attrs[FACT] = json.dumps({"names": list(frame.columns), "levels": levels, "checksums": sums.tolist()})
     named = tree["posterior"].dataset.assign_coords(term=np.array(terms, dtype=object))
     tree["posterior"] = xr.DataTree(named)
 
@@ -223,9 +219,7 @@ def restore_dates(model: Any, tree: xr.DataTree, found: Factorization) -> Factor
         raise ValueError(f"must number the steps of rows, got {step.dtype}")
     if step.shape != (n_rows,) or not ((step >= 0) & (step < n_steps)).all():
         got = f"from {step.min(initial=0)} to {step.max(initial=0)} for {step.size}"
-        raise ValueError(
-            f"must hold a step from 0 to {n_steps - 1} for each of {n_rows} rows, got steps {got}"
-        )
+        raise ValueError(f"must hold a step from 0 to {n_steps - 1} for each of {n_rows} rows, got steps {got}")
     whole = names.dtype.kind in "iu"
     model.dates_ = Dates(tuple(int(each) if whole else str(each) for each in names), step.astype(np.int64))
     factors = list(found.factors)

@@ -27,9 +27,7 @@ MIN_DRAWS = 50  # of every chain of two or more, for a fit to speak against its 
 DOUBT = 1e-3  # of the releases of a right model, at most, have a statistic that is not as it expects
 SHOWN = Suppression, TopCoding, Thresholded
 """Mechanisms that may show every value of some range, so that only a fit says whether one is missing."""
-MOST_KINDS = (
-    3  # mechanisms of one report with statistics of their own; of more mechanisms, every kind has some
-)
+MOST_KINDS = 3  # mechanisms of one report with statistics of their own; of more mechanisms, every kind has some
 TENTH, TWICE = 0.1, 2.0  # of the mean of simulated releases, and of the largest report: what is slightly off
 BINS = 12  # of reports, where there are more different ones
 MOST_NAMED = 6  # statistics in a verdict: counts with many reports have many
@@ -55,9 +53,7 @@ class Part(NamedTuple):
     values: np.ndarray
     seen: np.ndarray
     make: Callable[[np.ndarray, np.random.Generator], np.ndarray]  # reports of counts
-    variance: (
-        np.ndarray
-    )  # (D, V) of noise that is added to counts and may be negative; NaN of other mechanisms
+    variance: np.ndarray  # (D, V) of noise that is added to counts and may be negative; NaN of other mechanisms
     gaps: list[tuple[str, np.ndarray, float, float]]  # mechanism, its cells, and a range with no report in it
     name: str
     strata: list[Stratum]
@@ -184,9 +180,7 @@ def compared_by(
     for name, (value, step) in real.items():
         values = np.array([each[name][0] for each in simulated])
         low, high = map(float, np.quantile(values, [0.025, 0.975]))
-        found.append(
-            Statistic(name, value, low, high, in_words(name, value, values, (low, high), step, limit))
-        )
+        found.append(Statistic(name, value, low, high, in_words(name, value, values, (low, high), step, limit)))
     return found
 
 
@@ -247,9 +241,7 @@ class Bins(NamedTuple):
 
     def tally(self, reports: np.ndarray) -> np.ndarray:
         """How many reports are in each bin."""
-        place = 1 + np.minimum(
-            np.searchsorted(self.edges, np.nan_to_num(reports)), max(self.edges.size - 1, 0)
-        )
+        place = 1 + np.minimum(np.searchsorted(self.edges, np.nan_to_num(reports)), max(self.edges.size - 1, 0))
         return np.bincount(np.where(np.isnan(reports), 0, place), minlength=self.edges.size + 1)
 
 
@@ -424,8 +416,6 @@ def chances_of(found: Report, laws: Iterator[tuple[Any, np.ndarray]]) -> tuple[n
     below, at = np.zeros(values.shape), np.zeros(values.shape)
     for cells, weights in laws:
         where = cells.rows, cells.columns
-        below[where], at[where] = report_chances(
-            found.mechanisms, found.number[where], values[where], weights
-        )
+        below[where], at[where] = report_chances(found.mechanisms, found.number[where], values[where], weights)
     lowest = lossless(found) & (values == 0)
     return np.where(lowest, 0.0, below), np.where(lowest, below + at, at)

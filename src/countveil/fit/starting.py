@@ -108,9 +108,7 @@ def sets_of(fit: Any) -> list[Mapping[str, xr.DataArray]]:
         means = draws.mean(("chain", "draw"))
         return [{str(name): means[name] for name in means.data_vars}]
     last = draws.isel(draw=-1)
-    return [
-        {str(name): last[name].isel(chain=c) for name in last.data_vars} for c in range(draws.sizes["chain"])
-    ]
+    return [{str(name): last[name].isel(chain=c) for name in last.data_vars} for c in range(draws.sizes["chain"])]
 
 
 def arranged(
@@ -130,8 +128,7 @@ def arranged(
     )
     check_fixed(given, model)
     found = tuple(
-        None if factor.fixed is not None else value
-        for factor, value in zip(model.factors, given, strict=True)
+        None if factor.fixed is not None else value for factor, value in zip(model.factors, given, strict=True)
     )
     check_components(found, model, layout)
     return found
@@ -185,11 +182,7 @@ def check_components(factors: tuple[np.ndarray | None, ...], model: Factorizatio
 
 
 def one_factor(
-    value: Any,
-    factor: Factor,
-    model: Factorization,
-    layout: Layout,
-    labels: Mapping[str, Sequence[Any] | None],
+    value: Any, factor: Factor, model: Factorization, layout: Layout, labels: Mapping[str, Sequence[Any] | None]
 ) -> np.ndarray:
     """A factor with the model's axes, its observed entries matched to the labels of the data."""
     wanted = layout.axes[factor.name]
@@ -222,9 +215,7 @@ def one_factor(
             have = list(value.coords[dim].to_numpy())
             if len(set(have)) < len(have):
                 twice = next(label for label in have if have.count(label) > 1)
-                raise ValueError(
-                    f"{name} must have every label along {dim!r} once, got {str(twice)!r:.60} twice"
-                )
+                raise ValueError(f"{name} must have every label along {dim!r} once, got {str(twice)!r:.60} twice")
             if not set(have).intersection(names):
                 raise ValueError(
                     f"{name} must share labels along {dim!r} with the data ({names[0]!r:.40}, ...), got "

@@ -79,9 +79,7 @@ class TensorModel(projection.TransformerMixin, FactorizationEstimator):
         """Tables of what covariates and dates do to components."""
         return Effects(self)
 
-    def top_entries(
-        self, mode: str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
-    ) -> pd.DataFrame:
+    def top_entries(self, mode: str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """The n largest entries of each component along one mode, by their numbers, with intervals.
 
         Columns: component, prevalence (its share of all expected counts), rank, the mode, probability, lower, upper.
@@ -98,6 +96,4 @@ class TensorModel(projection.TransformerMixin, FactorizationEstimator):
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of ``transform``'s columns: component0, component1, ..."""
-        return np.array(
-            [f"component{k}" for k in range(self.posterior["posterior"].sizes["component"])], dtype=object
-        )
+        return np.array([f"component{k}" for k in range(self.posterior["posterior"].sizes["component"])], dtype=object)

@@ -49,9 +49,7 @@ def later_dates(names: Sequence[Any], steps: int, day_first: bool | None) -> lis
     if len(texts) < MIN_STEPS or len(gaps) > 1 or gaps[0] <= 0:
         return None
     last, gap = int(found.number[-1]), int(gaps[0])
-    too_late = ValueError(
-        f"steps must end by {LAST_DAY}, the last date there is, got {steps} after {texts[-1]}"
-    )
+    too_late = ValueError(f"steps must end by {LAST_DAY}, the last date there is, got {steps} after {texts[-1]}")
     try:
         later = [found.write(last + gap * step) for step in range(1, steps + 1)]
     except (ValueError, OverflowError):
@@ -156,9 +154,7 @@ def dates_in(labels: Sequence[Any], day_first: bool | None) -> DateLabels | None
     return months_of(texts) if found is None else found
 
 
-def named_seasons(
-    labels: Sequence[Any], n_seasons: int, day_first: bool | None
-) -> tuple[list[str], list[int]]:
+def named_seasons(labels: Sequence[Any], n_seasons: int, day_first: bool | None) -> tuple[list[str], list[int]]:
     """(names of the steps of a season in the order of the calendar, the first time step of each)."""
     dates = dates_in(labels, day_first)
     usual = None

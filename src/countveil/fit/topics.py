@@ -74,9 +74,7 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
     _takes_dates: ClassVar[bool] = True
     _merges: ClassVar[bool] = True
 
-    _seeded: ClassVar[tuple[np.ndarray, np.ndarray, np.ndarray] | None] = (
-        None  # (words, topics) by number, and weights
-    )
+    _seeded: ClassVar[tuple[np.ndarray, np.ndarray, np.ndarray] | None] = None  # (words, topics) by number, and weights
     _known_table: ClassVar[pd.DataFrame | None] = None
     _known_shares: ClassVar[np.ndarray | None] = None  # (V, K), over the words of the data
     if TYPE_CHECKING:
@@ -89,9 +87,7 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
         return {"k": size_of(self)}
 
     def _layout(self, spec: Spec) -> Layout:
-        return Layout(
-            {"d": "doc", "v": "word", "k": "topic"}, {"theta": "dk", "phi": "kv"}, parts={"k": TOPICS}
-        )
+        return Layout({"d": "doc", "v": "word", "k": "topic"}, {"theta": "dk", "phi": "kv"}, parts={"k": TOPICS})
 
     def _bursty_by_column(self) -> bool:
         return self.known_topics is None  # they are shares of words; a p for each word would change them
@@ -206,6 +202,4 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of ``transform``'s columns: topic0, topic1, ..."""
-        return np.array(
-            [f"topic{k}" for k in range(self.posterior["posterior"].sizes["topic"])], dtype=object
-        )
+        return np.array([f"topic{k}" for k in range(self.posterior["posterior"].sizes["topic"])], dtype=object)

@@ -141,9 +141,7 @@ def doubt_of(totals: Totals, fit: "FactorizationEstimator") -> str:
         return f"The sum of the true counts is too high: {totals}. Check the noise level and the priors."
     by_column = "column" in fit.model_.likelihood.parameter_axes.values()
     other = "by row" if by_column else "by column or row"
-    advice = advice_on(totals, fit) or (
-        f"Check the noise level; more components, or a dispersion {other}, may help."
-    )
+    advice = advice_on(totals, fit) or (f"Check the noise level; more components, or a dispersion {other}, may help.")
     return f"The sum of the true counts falls short: {totals}. {advice}"
 
 

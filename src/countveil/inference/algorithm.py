@@ -51,20 +51,11 @@ class Algorithm(Protocol):
 
     State: Any  # the class of its states
 
-    def init(
-        self,
-        plan: Plan,
-        model: Factorization,
-        streams: Streams,
-        engine: Engine,
-        start: Start = automatic,
-    ) -> Any:
+    def init(self, plan: Plan, model: Factorization, streams: Streams, engine: Engine, start: Start = automatic) -> Any:
         """The state to begin with, at the factors of a start."""
         ...
 
-    def step(
-        self, state: Any, plan: Plan, model: Factorization, streams: Streams, engine: Engine
-    ) -> tuple[Any, Any]:
+    def step(self, state: Any, plan: Plan, model: Factorization, streams: Streams, engine: Engine) -> tuple[Any, Any]:
         """(the next state, what else to record): a sampler's ``total_rate``, an optimiser's ``objective``."""
         ...
 
@@ -172,12 +163,7 @@ class Method(BaseEstimator):
         return self.algorithm
 
     def go_on(
-        self,
-        data: Data,
-        model: Factorization,
-        settings: Settings,
-        before: tuple[Any, int] | None,
-        total_rows: int,
+        self, data: Data, model: Factorization, settings: Settings, before: tuple[Any, int] | None, total_rows: int
     ) -> Fitted:
         """Learn from rows that come after others, if the method ``batches``.
 

@@ -6,13 +6,7 @@ import numpy as np
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
-from countveil.inference.factors import (
-    MeanRule,
-    expected_counts,
-    row_exposures,
-    update_after_allocation,
-    update_side,
-)
+from countveil.inference.factors import MeanRule, expected_counts, row_exposures, update_after_allocation, update_side
 from countveil.inference.plan import Plan
 from countveil.kernels import variational as kernels
 from countveil.kernels.random import SMALLEST
@@ -134,9 +128,7 @@ def expect_counts(
     return row_ratio, ratio, float(bound[0])
 
 
-def expect_block(
-    block: Block, law: tuple[Any, ...], phi: np.ndarray, theta: np.ndarray
-) -> tuple[Arrays, Arrays]:
+def expect_block(block: Block, law: tuple[Any, ...], phi: np.ndarray, theta: np.ndarray) -> tuple[Arrays, Arrays]:
     """The block's rows of the row ratio, and its part of (column ratio, bound)."""
     row_ratio, ratio = np.zeros_like(theta), np.zeros_like(phi)
     law, entries = in_block(law, block.entries, block.first_row)

@@ -42,13 +42,7 @@ class State(NamedTuple):
     parameters: tuple[()] = ()
 
 
-def init(
-    plan: Plan,
-    model: Factorization,
-    streams: Streams,
-    engine: Engine,
-    start: Start = automatic,
-) -> State:
+def init(plan: Plan, model: Factorization, streams: Streams, engine: Engine, start: Start = automatic) -> State:
     """The factors of a start, with noise rates drawn from their prior Gamma(1, scale alpha/(1-alpha))."""
     observations, rng = plan.data, streams.generator(0, START)
     factors = begin(start, observations, model, rng, engine)
@@ -57,9 +51,7 @@ def init(
     return State(factors, model.initial_hypers(), 0, noise)
 
 
-def step(
-    state: State, plan: Plan, model: Factorization, streams: Streams, engine: Engine
-) -> tuple[State, Info]:
+def step(state: State, plan: Plan, model: Factorization, streams: Streams, engine: Engine) -> tuple[State, Info]:
     """One sweep; returns a new state."""
     observations, sweep = plan.data, state.sweep + 1
     factors, splits = list(state.factors), streams.generator(sweep, SPLITS)

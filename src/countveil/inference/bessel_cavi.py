@@ -81,14 +81,7 @@ def init(
     return from_point(factors, plan, model, engine, center=center)
 
 
-def from_point(
-    factors: Arrays,
-    plan: Plan,
-    model: Factorization,
-    engine: Engine,
-    *,
-    center: Center = "mode",
-) -> State:
+def from_point(factors: Arrays, plan: Plan, model: Factorization, engine: Engine, *, center: Center = "mode") -> State:
     """Q after one update from a point estimate of all factors; noise rates begin at their mean alpha / (1 - alpha)."""
     ratio = exposure(plan.data.cell_level)[..., None]
     noise = np.broadcast_to(1.0 / ratio, (*plan.data.shape, 2))
@@ -97,13 +90,7 @@ def from_point(
 
 
 def step(
-    state: State,
-    plan: Plan,
-    model: Factorization,
-    streams: Streams,
-    engine: Engine,
-    *,
-    center: Center = "mode",
+    state: State, plan: Plan, model: Factorization, streams: Streams, engine: Engine, *, center: Center = "mode"
 ) -> tuple[State, Info]:
     """One iteration; draws nothing."""
     means = state.means
@@ -187,9 +174,7 @@ class BesselCAVI(Optimiser):
     )
 
     _: KW_ONLY
-    center: Annotated[
-        Center, Option(OneOf(CENTERS), 'the Bessel\'s "mode", as published, or its "mean".')
-    ] = "mode"
+    center: Annotated[Center, Option(OneOf(CENTERS), 'the Bessel\'s "mode", as published, or its "mean".')] = "mode"
 
     def bound(self) -> Any:
         """The algorithm with its centre."""

@@ -59,13 +59,7 @@ class Info(NamedTuple):
     objective: float
 
 
-def init(
-    plan: Plan,
-    model: Factorization,
-    streams: Streams,
-    engine: Engine,
-    start: Start = automatic,
-) -> State:
+def init(plan: Plan, model: Factorization, streams: Streams, engine: Engine, start: Start = automatic) -> State:
     """Q after one update from a start."""
     factors = begin(start, plan.data, model, streams.generator(0, START), engine)
     return from_point(factors, plan, model, engine)
@@ -80,12 +74,7 @@ def from_point(factors: Arrays, plan: Plan, model: Factorization, engine: Engine
 
 
 def step(
-    state: State,
-    plan: Plan,
-    model: Factorization,
-    streams: Streams,
-    engine: Engine,
-    expectation: str = "geometric",
+    state: State, plan: Plan, model: Factorization, streams: Streams, engine: Engine, expectation: str = "geometric"
 ) -> tuple[State, Info]:
     """One iteration; draws nothing."""
     means = state.means
@@ -94,19 +83,12 @@ def step(
     for f in model.free:
         prior = model.factors[f].prior
         prior_part = prior.bound if expectation == "geometric" else prior.penalty
-        objective += prior_part(
-            model.factors[f], state.shapes[f], state.rates[f], state.hypers[f], plan.scales[f]
-        )
+        objective += prior_part(model.factors[f], state.shapes[f], state.rates[f], state.hypers[f], plan.scales[f])
     return new, Info(objective)
 
 
 def update(
-    state: State,
-    split_by: Arrays,
-    means: Arrays,
-    plan: Plan,
-    model: Factorization,
-    engine: Engine,
+    state: State, split_by: Arrays, means: Arrays, plan: Plan, model: Factorization, engine: Engine
 ) -> tuple[State, float]:
     """Q of counts, factors and hyperparameters, and the likelihood's parameters, each replaced by its optimum in turn.
 

@@ -13,12 +13,7 @@ from countveil.inference.plan import Plan
 from countveil.inference.starts import Start, automatic, least_squares, spectral
 from countveil.models.factorization import Factorization
 
-STARTS: dict[str, Start] = {
-    "auto": automatic,
-    "least-squares": least_squares,
-    "spectral": spectral,
-    "em": refined,
-}
+STARTS: dict[str, Start] = {"auto": automatic, "least-squares": least_squares, "spectral": spectral, "em": refined}
 """Where fits begin, by the names that users write."""
 
 
@@ -55,9 +50,7 @@ class Sampler(Method):
         return self.bound()
 
 
-def with_moves(
-    algorithm: Any, most: int, data: Observations, model: Factorization, settings: Settings
-) -> Any:
+def with_moves(algorithm: Any, most: int, data: Observations, model: Factorization, settings: Settings) -> Any:
     """An algorithm whose chains begin with at most this many moves, if the model has them.
 
     There are none beside known totals, whose counts a move does not take with it. Where sweeps go by tokens and very

@@ -31,16 +31,7 @@ class Snapshot(NamedTuple):
 def fingerprint(observations: Observations, settings: dict[str, Any]) -> str:
     """A SHA-256 of the data and of all settings that decide the draws."""
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=printed).encode())
-    for name in (
-        "indptr",
-        "columns",
-        "reports",
-        "level_e",
-        "level_d",
-        "exposure_d",
-        "prior_scale_d",
-        "prior_scale_v",
-    ):
+    for name in ("indptr", "columns", "reports", "level_e", "level_d", "exposure_d", "prior_scale_d", "prior_scale_v"):
         digest.update(f"{name} {printed(getattr(observations, name))}".encode())
     if observations.exposure is not None:
         digest.update(f"exposure {printed(observations.exposure)}".encode())
@@ -81,12 +72,7 @@ def unnamed(name: str, content: dict[str, Any]) -> Any:
 
 
 def write(
-    path: Path,
-    mark: str,
-    seed: int,
-    snapshots: list[Snapshot | None],
-    draws: tuple[np.ndarray, ...],
-    seconds: float,
+    path: Path, mark: str, seed: int, snapshots: list[Snapshot | None], draws: tuple[np.ndarray, ...], seconds: float
 ) -> None:
     """Write the seed, all chains' snapshots, the draws kept by then, and the seconds taken, in one step."""
     content: dict[str, Any] = {
@@ -129,9 +115,7 @@ def seed_of(path: Path) -> int:
     return int(_content(path, ("seed",))["seed"])
 
 
-def read(
-    path: Path, mark: str, seed: int, draws: tuple[np.ndarray, ...]
-) -> tuple[list[Snapshot | None], float]:
+def read(path: Path, mark: str, seed: int, draws: tuple[np.ndarray, ...]) -> tuple[list[Snapshot | None], float]:
     """(each chain's snapshot, None if it had not begun; seconds taken); copies the file's draws into ``draws``.
 
     Raises:
@@ -234,8 +218,6 @@ def check_state(path: Path, state: Any, model: Factorization) -> None:
         for values, (least, most) in zip(found, ranges.get(field, ()), strict=False):
             right = (least <= values) & (values <= most)
             if not right.all():
-                raise ValueError(
-                    f"{rule}, with {field} from {least:g} to {most:g}, got {values[~right].flat[0]:g}"
-                )
+                raise ValueError(f"{rule}, with {field} from {least:g} to {most:g}, got {values[~right].flat[0]:g}")
     if type(state.sweep) is not int or not 0 <= state.sweep < 2**31:
         raise ValueError(f"{rule}, with a whole number of sweeps below 2**31, got {state.sweep!r:.40}")

@@ -34,13 +34,9 @@ ESS_GOOD = 400
 SIGNAL_LEAST = 0.8  # a fit with a smaller share is not safe to report, nor one whose total's is above 1 / 0.8
 NORMAL_90 = 1.6448536269514722  # standard errors on both sides of a normal 90% interval
 ERRORS = 2.0  # standard errors by which a share must be smaller, or larger
-ERRORS_SURE = (
-    4.0  # by which a sampler's interval must miss the reports' total for the fit not to be safe to report
-)
+ERRORS_SURE = 4.0  # by which a sampler's interval must miss the reports' total for the fit not to be safe to report
 ERRORS_OF_SIGNAL = 5.0  # of the reports' total from zero, below which intervals may rest on the prior
-SURE_RATIO = (
-    1.5  # of the ends of the fit's interval of its total, below which some cells stand out of the noise
-)
+SURE_RATIO = 1.5  # of the ends of the fit's interval of its total, below which some cells stand out of the noise
 MAX_CELLS = 20_000_000  # that ``signal_share`` looks at
 CELLS_AT_ONCE = 2_000_000  # of these, in memory
 REPORTED = " Report rates, sums and counts over all chains"
@@ -80,9 +76,7 @@ class Totals(NamedTuple):
     is known.
     """
 
-    reported: (
-        float  # an unbiased estimate from the reports, or from totals and reports; NaN where there is none
-    )
+    reported: float  # an unbiased estimate from the reports, or from totals and reports; NaN where there is none
     error: float  # its standard error, by the noise; of other noise than two-sided geometric at most
     fitted: float  # expected by the fit
     fitted_lower: float | None  # of the fit's own 90% interval; None where intervals are not calibrated
@@ -92,24 +86,18 @@ class Totals(NamedTuple):
     @property
     def lower(self) -> float | None:
         """The lower end of the 90% interval of the sum; None without an interval."""
-        return (
-            self.fitted_lower if np.isnan(self.reported) else max(self.reported - NORMAL_90 * self.error, 0.0)
-        )
+        return self.fitted_lower if np.isnan(self.reported) else max(self.reported - NORMAL_90 * self.error, 0.0)
 
     @property
     def upper(self) -> float | None:
         """The upper end of the 90% interval of the sum; None without an interval."""
-        return (
-            self.fitted_upper if np.isnan(self.reported) else max(self.reported + NORMAL_90 * self.error, 0.0)
-        )
+        return self.fitted_upper if np.isnan(self.reported) else max(self.reported + NORMAL_90 * self.error, 0.0)
 
     @property
     def facts(self) -> dict[str, float]:
         """What tables and JSON say."""
         found = {"reported": self.reported, "error": self.error, "fitted": self.fitted}
-        return found | (
-            {} if self.lower is None or self.upper is None else {"lower": self.lower, "upper": self.upper}
-        )
+        return found | ({} if self.lower is None or self.upper is None else {"lower": self.lower, "upper": self.upper})
 
     @property
     def falls_short(self) -> bool:
@@ -161,9 +149,7 @@ class Totals(NamedTuple):
         if not self.error:
             known = "exactly, from the totals" if self.by_totals else f"from {source}"
             return f"{fitted} by this fit; {number(self.reported)} {known}"
-        outside = (
-            self.lower is not None and self.upper is not None and not self.lower <= self.fitted <= self.upper
-        )
+        outside = self.lower is not None and self.upper is not None and not self.lower <= self.fitted <= self.upper
         advice = ", which the fit lies outside of: report the interval" if outside else ""
         return f"{fitted} by this fit; {interval} from {source}, without a model (90% interval){advice}"
 
@@ -234,9 +220,7 @@ class Diagnostics(NamedTuple):
         return {name: table for name, table in found.items() if table is not None}
 
 
-def diagnose(
-    quantities: dict[str, np.ndarray], weights: np.ndarray | None = None, shared: bool = True
-) -> Diagnostics:
+def diagnose(quantities: dict[str, np.ndarray], weights: np.ndarray | None = None, shared: bool = True) -> Diagnostics:
     """Diagnose named quantities, each (C, S) or (C, S, members), by rank-normalised R-hat and ESS.
 
     Vehtari et al. (2021). Quantities must not depend on the order of components. ``weights`` (C,) are those of the
@@ -411,9 +395,7 @@ def signal_share(
         taken = observations.take(part)
         noise, level = taken.noise, taken.cell_level
         own = parameters_of_rows(likelihood, parameters, part)
-        extra = positive_beyond_noise(
-            noise, likelihood, rates_at(theta[part], phi, taken.exposure), level, own
-        )
+        extra = positive_beyond_noise(noise, likelihood, rates_at(theta[part], phi, taken.exposure), level, own)
         entry_rows = taken.row_numbers
         hidden = taken.reports == MASKED
         extra[entry_rows[hidden], taken.columns[hidden]] = 0.0

@@ -290,9 +290,7 @@ def sized(model: Factorization, hypers: Sequence[np.ndarray]) -> int | None:
     return None
 
 
-def unseen_rates(
-    model: Factorization, factors: list[np.ndarray], observations: Observations, engine: Engine
-) -> Unseen:
+def unseen_rates(model: Factorization, factors: list[np.ndarray], observations: Observations, engine: Engine) -> Unseen:
     """Sums of rates over the cells with the same level that have no positive report and are not masked."""
     o, axis = observations, shared_along(model.likelihood)
     levels, (theta, phi) = np.unique(o.level_e if o.stores_all else o.level_d), model.matrices(factors)

@@ -9,11 +9,7 @@ import numpy as np
 from countveil.engines.memory import available_memory, in_words
 from countveil.models.factorization import Factorization
 
-ROUNDS = (
-    4,
-    8,
-    12,
-)  # numbers of chains after which a fit ends if averages over them are steady; the last always
+ROUNDS = (4, 8, 12)  # numbers of chains after which a fit ends if averages over them are steady; the last always
 
 
 def rounds_of(chains: int | str) -> tuple[int, ...]:

@@ -56,13 +56,7 @@ class Info(NamedTuple):
     objective: float
 
 
-def init(
-    plan: Plan,
-    model: Factorization,
-    streams: Streams,
-    engine: Engine,
-    start: Start = automatic,
-) -> State:
+def init(plan: Plan, model: Factorization, streams: Streams, engine: Engine, start: Start = automatic) -> State:
     """The factors of a start."""
     factors = begin(start, plan.data, model, streams.generator(0, START), engine)
     factors, parameters = dispersion.started(factors, plan, model, engine)
@@ -70,11 +64,7 @@ def init(
 
 
 def from_point(
-    factors: tuple[np.ndarray, ...],
-    plan: Plan,
-    model: Factorization,
-    engine: Engine,
-    iterations: int,
+    factors: tuple[np.ndarray, ...], plan: Plan, model: Factorization, engine: Engine, iterations: int
 ) -> State:
     """The state after some iterations from a point estimate: a better place for a chain to begin.
 
@@ -98,20 +88,12 @@ def refined(
     return dispersion.counts_of(model, state.factors, state.parameters[0])
 
 
-def step(
-    state: State,
-    plan: Plan,
-    model: Factorization,
-    streams: Streams | None,
-    engine: Engine,
-) -> tuple[State, Info]:
+def step(state: State, plan: Plan, model: Factorization, streams: Streams | None, engine: Engine) -> tuple[State, Info]:
     """One iteration; draws nothing."""
     return update(state, plan, model, engine, None)
 
 
-def update(
-    state: State, plan: Plan, model: Factorization, engine: Engine, total: float | None
-) -> tuple[State, Info]:
+def update(state: State, plan: Plan, model: Factorization, engine: Engine, total: float | None) -> tuple[State, Info]:
     """``update_factors``, and then the likelihood's own parameters, if it has any, at the new penalty."""
     new, info = update_factors(state, plan, model, engine, total)
     parameters = maximised_parameters(
@@ -146,11 +128,7 @@ def update_factors(
     for u in free:
         f = columns.uses[u].factor
         values = columns.forward(factors)
-        sums = (
-            counts[u],
-            columns.gradient(u, values, passed.exposure),
-            columns.gradient(u, values, everywhere),
-        )
+        sums = (counts[u], columns.gradient(u, values, passed.exposure), columns.gradient(u, values, everywhere))
         count, exposure, size = (own_entries(model.factors[f], x) for x in sums)
         if total is not None and u == free[-1]:
             penalty = solve_penalty(count, exposure, size, model.factors[f].weight, total)
@@ -210,12 +188,7 @@ class HeldTotal:
         return self.total + float(np.einsum("ek,ek,e->", theta[rows], phi[columns], exposure))
 
     def init(
-        self,
-        plan: Plan,
-        model: Factorization,
-        streams: Streams,
-        engine: Engine,
-        start: Start = automatic,
+        self, plan: Plan, model: Factorization, streams: Streams, engine: Engine, start: Start = automatic
     ) -> State:
         """The factors of a start, scaled down where their rates add up to too much."""
         state = init(plan, model, streams, engine, start)
@@ -224,18 +197,11 @@ class HeldTotal:
         total = total_rate(model, state.factors, state.parameters, plan.data.exposure)
         row = model.row_factor
         excess = total / self.target(state)
-        factors = (
-            factor / max(excess, 1.0) if f == row else factor for f, factor in enumerate(state.factors)
-        )
+        factors = (factor / max(excess, 1.0) if f == row else factor for f, factor in enumerate(state.factors))
         return state._replace(factors=tuple(factors))
 
     def step(
-        self,
-        state: State,
-        plan: Plan,
-        model: Factorization,
-        streams: Streams | None,
-        engine: Engine,
+        self, state: State, plan: Plan, model: Factorization, streams: Streams | None, engine: Engine
     ) -> tuple[State, Info]:
         """One iteration; draws nothing."""
         return update(state, plan, model, engine, self.target(state) if self.noisy else None)
@@ -324,24 +290,14 @@ class Folds:
         self.best_iteration, self.best = 0, -np.inf
 
     def init(
-        self,
-        plan: Plan,
-        model: Factorization,
-        streams: Streams,
-        engine: Engine,
-        start: Start = automatic,
+        self, plan: Plan, model: Factorization, streams: Streams, engine: Engine, start: Start = automatic
     ) -> tuple[Any, ...]:
         """The initial state of each fold."""
         pairs = zip(self.algorithms, self.plans, strict=True)
         return tuple(algorithm.init(own, model, streams, engine, start) for algorithm, own in pairs)
 
     def step(
-        self,
-        states: tuple[Any, ...],
-        plan: Plan,
-        model: Factorization,
-        streams: Streams,
-        engine: Engine,
+        self, states: tuple[Any, ...], plan: Plan, model: Factorization, streams: Streams, engine: Engine
     ) -> tuple[tuple[Any, ...], Scored]:
         """One iteration of each fold."""
         observations, new, score = plan.data, [], 0.0

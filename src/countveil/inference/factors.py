@@ -48,9 +48,7 @@ class Rule(Protocol):
         """The new value of a factor that is used once."""
         ...
 
-    def shared(
-        self, f: int, theta: np.ndarray, count: np.ndarray, middle: np.ndarray, links: Links
-    ) -> np.ndarray:
+    def shared(self, f: int, theta: np.ndarray, count: np.ndarray, middle: np.ndarray, links: Links) -> np.ndarray:
         """The new value of the factor that both sides use."""
         ...
 
@@ -78,9 +76,7 @@ def column_exposures(observations: Observations, law: Law, theta: np.ndarray, en
     return exposure
 
 
-def column_exposures_block(
-    block: Block, law: Law, n_columns: int, theta: np.ndarray
-) -> tuple[Arrays, Arrays]:
+def column_exposures_block(block: Block, law: Law, n_columns: int, theta: np.ndarray) -> tuple[Arrays, Arrays]:
     """The block's part of (the column exposures less the rows' baselines, those baselines)."""
     exposure, total = np.zeros((n_columns, theta.shape[1])), np.zeros(theta.shape[1])
     law, entries = in_block(law, block.entries, block.first_row)
@@ -105,24 +101,15 @@ def offset_scales(model: Factorization, observations: Observations) -> Scales:
     """
     scales: Scales = [1.0] * len(model.factors)
     for axis, scale, name in zip(
-        model.spec.output,
-        (observations.prior_scale_d, observations.prior_scale_v),
-        ("row", "column"),
-        strict=False,
+        model.spec.output, (observations.prior_scale_d, observations.prior_scale_v), ("row", "column"), strict=False
     ):
         if (scale == 1.0).all():
             continue
         if name == "column" and len(model.spec.output) > 2:
-            raise ValueError(
-                f"column_offset must be for data of two axes, got data of axes {list(model.spec.output)}"
-            )
-        holders = [
-            f for f, axes in zip(model.spec.factor_of_term, model.spec.terms, strict=True) if axis in axes
-        ]
+            raise ValueError(f"column_offset must be for data of two axes, got data of axes {list(model.spec.output)}")
+        holders = [f for f, axes in zip(model.spec.factor_of_term, model.spec.terms, strict=True) if axis in axes]
         if len(holders) > 1 or holders[0] == model.shared:
-            raise ValueError(
-                f"{name}_offset must be for an axis with one factor of its own, got axis {axis!r}"
-            )
+            raise ValueError(f"{name}_offset must be for an axis with one factor of its own, got axis {axis!r}")
         if model.factors[holders[0]].fixed is not None:
             raise ValueError(
                 f"{name}_offset must be for a factor that is learned, got axis {axis!r} of one that is fixed: multiply "
@@ -262,9 +249,7 @@ class DrawRule:
         drawn = draw.reshape(count.shape)
         return np.triu(drawn) + np.triu(drawn, 1).T if self.model.factors[f].symmetric else drawn
 
-    def shared(
-        self, f: int, theta: np.ndarray, count: np.ndarray, middle: np.ndarray, links: Links
-    ) -> np.ndarray:
+    def shared(self, f: int, theta: np.ndarray, count: np.ndarray, middle: np.ndarray, links: Links) -> np.ndarray:
         """A draw, actor by actor."""
         new, (shape, rate) = np.array(theta), self.gamma(f)
         rng = self.streams.generator(self.sweep, COLUMNS, f << 32)
@@ -294,9 +279,7 @@ class MeanRule:
         """The mean of a factor's optimum."""
         return np.maximum(self.shapes[f] / self.rates[f], SMALLEST)
 
-    def shared(
-        self, f: int, theta: np.ndarray, count: np.ndarray, middle: np.ndarray, links: Links
-    ) -> np.ndarray:
+    def shared(self, f: int, theta: np.ndarray, count: np.ndarray, middle: np.ndarray, links: Links) -> np.ndarray:
         """The same, actor by actor."""
         new, (shape, rate) = np.array(theta), self.priors[f]
         self.shapes[f], self.rates[f] = np.array(count, dtype=float), np.array(rate, order="C")
@@ -322,15 +305,8 @@ def make_links(observations: Observations, law: Law, n_rests: int) -> Links:
 
     def grouped(by: np.ndarray, other: np.ndarray) -> Entries:
         order = np.argsort(by[kept], kind="stable")
-        indptr = np.concatenate([[0], np.cumsum(np.bincount(by[kept], minlength=o.shape[0]))]).astype(
-            np.int64
-        )
-        return (
-            indptr,
-            other[kept][order].astype(np.int64),
-            rests[kept][order].astype(np.int64),
-            excess[kept][order],
-        )
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(by[kept], minlength=o.shape[0]))]).astype(np.int64)
+        return (indptr, other[kept][order].astype(np.int64), rests[kept][order].astype(np.int64), excess[kept][order])
 
     return Links(baseline, grouped(rows, actors), grouped(actors, rows), loops)
 
@@ -338,9 +314,7 @@ def make_links(observations: Observations, law: Law, n_rests: int) -> Links:
 def baselines(entries: StoredEntries, n_rests: int) -> tuple[RowBaselines | ColumnBaselines, np.ndarray]:
     """(exposures of unstored cells, those of the cells that join an actor with itself (actors, rests))."""
     if not entries.place_d.size:
-        return RowBaselines(entries.exposure_d.copy()), np.repeat(
-            entries.exposure_d[:, None], n_rests, axis=1
-        )
+        return RowBaselines(entries.exposure_d.copy()), np.repeat(entries.exposure_d[:, None], n_rests, axis=1)
     exposure = entries.weight_lv.reshape(-1, entries.n_rows, n_rests)
     loops = exposure[entries.place_d, np.arange(entries.n_rows)]
     return ColumnBaselines(entries.place_d, exposure), loops
@@ -367,12 +341,7 @@ def sampled_counts(
 
 
 def split(
-    step: Step,
-    counts: np.ndarray,
-    left: np.ndarray,
-    right: np.ndarray,
-    sizes: dict[str, int],
-    rng: np.random.Generator,
+    step: Step, counts: np.ndarray, left: np.ndarray, right: np.ndarray, sizes: dict[str, int], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
     """Counts of both operands of a step."""
     both = [a for a in step.left_axes if a in step.right_axes]

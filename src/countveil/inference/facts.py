@@ -89,6 +89,4 @@ def mean_rate_without_offsets(observations: Observations, engine: Engine | None 
     """The mean count divided by the means of known offsets and exposures: the mean rate before them."""
     row_offset, column_offset = 1.0 / observations.prior_scale_d, 1.0 / observations.prior_scale_v
     exposure = 1.0 if observations.exposure is None else float(observations.exposure.mean())
-    return (
-        facts_of(observations, engine).mean_count / float(row_offset.mean() * column_offset.mean()) / exposure
-    )
+    return facts_of(observations, engine).mean_count / float(row_offset.mean() * column_offset.mean()) / exposure

@@ -32,9 +32,7 @@ def check_model(model: Factorization, wanted: Factorization) -> None:
     }
     for name, (found, asked) in facts.items():
         if found != asked:
-            raise ValueError(
-                f"must be of the model of its parameters, with {name} {asked}, got {found!r:.80}"
-            )
+            raise ValueError(f"must be of the model of its parameters, with {name} {asked}, got {found!r:.80}")
     for factor, own in zip(model.factors, wanted.factors, strict=True):
         if not same(factor.fixed, own.fixed):
             raise ValueError(
@@ -101,12 +99,7 @@ def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None
     dims = {*layout.dims.values(), *layout.aliases.values()}
     lead = {"chain", "draw"}
     wanted = {
-        "posterior": {
-            *names,
-            *(f"{name}_rate" for name in names),
-            *reported,
-            *model.likelihood.parameter_axes,
-        }
+        "posterior": {*names, *(f"{name}_rate" for name in names), *reported, *model.likelihood.parameter_axes}
         | own_dims
         | lead
         | dims,
@@ -116,9 +109,7 @@ def check_names(tree: xr.DataTree, model: Factorization, layout: Layout) -> None
     }
     needs = {model.factors[f].prior.needs for f in model.free}
     if "covariates" in needs:
-        wanted["covariates"] = set(
-            map(str, tree["covariates"].variables)
-        )  # which the formula is checked with
+        wanted["covariates"] = set(map(str, tree["covariates"].variables))  # which the formula is checked with
     if "dates" in needs:
         wanted["dates"] = {"step"} | dims
     if METHODS[tree.attrs["method"]].samples:
@@ -182,9 +173,7 @@ def check_tuning(tree: xr.DataTree) -> None:
             continue
         for name in names:
             whole = name not in ("score", "log_likelihood")
-            bounds = (
-                (0 if name == "taken" else 1, 1 if name == "taken" else MOST_COUNTED) if whole else finite
-            )
+            bounds = (0 if name == "taken" else 1, 1 if name == "taken" else MOST_COUNTED) if whole else finite
             sizes = chains | {dim: group.sizes.get(dim, 0)}
             check_numbers(group, f"{dim}_{name}", sizes, bounds, whole, missing=not whole)
     if "candidate_number" not in group and "candidate_race" not in group:
@@ -193,9 +182,7 @@ def check_tuning(tree: xr.DataTree) -> None:
     if races.dims != ("candidate",):
         raise ValueError(f"must hold candidate_race over ('candidate',), got {races.dims}")
     raced = races.to_numpy()
-    check_values(
-        f"must hold candidate_race among {list(tuning.RACES)}", raced, np.isin(raced, list(tuning.RACES))
-    )
+    check_values(f"must hold candidate_race among {list(tuning.RACES)}", raced, np.isin(raced, list(tuning.RACES)))
     last = group.isel(candidate=raced == raced[-1])
     taken = last["candidate_taken"].to_numpy().sum(axis=1)
     check_values("must hold candidate_taken with one of each chain's last starts", taken, taken == 1)
@@ -252,9 +239,7 @@ def check_level(tree: xr.DataTree, model: Factorization) -> None:
     noise, level = noise_of(tree)
     rows, columns = model.rows.shape[0], model.columns.shape[0]
     if level.dtype.kind != "f" or level.size not in (rows, rows * columns):
-        raise ValueError(
-            f"must hold {noise.level} for each of {rows} rows, got {level.size} of {level.dtype}"
-        )
+        raise ValueError(f"must hold {noise.level} for each of {rows} rows, got {level.size} of {level.dtype}")
     if tree.attrs["observations"] != "private" and level.any():
         raise ValueError(f"must have no noise on {tree.attrs['observations']} counts, got {noise.level}")
     right = (level >= 0) & (level < noise.levels_below)
@@ -281,9 +266,7 @@ def check_optimisation(tree: xr.DataTree, model: Factorization) -> None:
             continue
         values = found[f"{factor.name}_mean"]
         if values.shape != factor.shape or values.dtype.kind != "f":
-            raise ValueError(
-                f"must hold the mean of {factor.name} of shape {factor.shape}, got {values.shape}"
-            )
+            raise ValueError(f"must hold the mean of {factor.name} of shape {factor.shape}, got {values.shape}")
     converged = found.attrs["converged"]
     if not isinstance(converged, int | float | np.integer | np.floating):
         raise ValueError(f"must state converged as a number, got {type(converged).__name__}")

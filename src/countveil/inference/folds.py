@@ -135,9 +135,7 @@ def of_many_draws(sums: dict[Half, np.ndarray], counts: dict[Half, int]) -> np.n
     return np.asarray(found)
 
 
-def log_mean(
-    sums: dict[Half, np.ndarray], counts: dict[Half, int], late: bool
-) -> tuple[np.ndarray, int] | None:
+def log_mean(sums: dict[Half, np.ndarray], counts: dict[Half, int], late: bool) -> tuple[np.ndarray, int] | None:
     """The log mean over first or second halves, and of how many draws; None where there are none."""
     halves = [half for half in sums if half[1] == late]
     if not halves:

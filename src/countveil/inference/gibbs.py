@@ -29,13 +29,7 @@ from countveil.inference import dispersion, tokens, totals
 from countveil.inference.algorithm import Settings
 from countveil.inference.chains import Sampler, with_moves
 from countveil.inference.dispersion import unseen_rates
-from countveil.inference.factors import (
-    DrawRule,
-    row_exposures,
-    sampled_counts,
-    update_after_allocation,
-    update_side,
-)
+from countveil.inference.factors import DrawRule, row_exposures, sampled_counts, update_after_allocation, update_side
 from countveil.inference.plan import Plan
 from countveil.inference.scoring import total_rate
 from countveil.inference.starts import Start, automatic, begin
@@ -75,13 +69,7 @@ class Drawn(NamedTuple):
     tally: np.ndarray  # what the likelihood's own parameters are drawn from
 
 
-def init(
-    plan: Plan,
-    model: Factorization,
-    streams: Streams,
-    engine: Engine,
-    start: Start = automatic,
-) -> State:
+def init(plan: Plan, model: Factorization, streams: Streams, engine: Engine, start: Start = automatic) -> State:
     """The factors of a start with random numbers of the chain's own."""
     if model.level is not None:
         return begin_at_levels(plan, model, streams, engine, start)
@@ -94,9 +82,7 @@ def init(
     return State(factors, model.initial_hypers(), 0, parameters, counts)
 
 
-def step(
-    state: State, plan: Plan, model: Factorization, streams: Streams, engine: Engine
-) -> tuple[State, Info]:
+def step(state: State, plan: Plan, model: Factorization, streams: Streams, engine: Engine) -> tuple[State, Info]:
     """One sweep; returns a new state."""
     if model.level is not None:
         return sweep_at_levels(state, plan, model, streams, engine)
@@ -252,9 +238,7 @@ def allocate_block(
     return (row_counts,), (counts, tally)
 
 
-def begin_at_levels(
-    plan: Plan, model: Factorization, streams: Streams, engine: Engine, start: Start
-) -> State:
+def begin_at_levels(plan: Plan, model: Factorization, streams: Streams, engine: Engine, start: Start) -> State:
     """The start of the model without levels, and levels of one."""
     if isinstance(start, Given):
         start = Given(tuple(each[:-1] for each in start.sets))

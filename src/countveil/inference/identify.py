@@ -45,11 +45,7 @@ def identify(
     names = model.spec.names
     return (
         dict(zip(names, factors, strict=True)),
-        {
-            name: np.maximum(rate, LEAST_RATE)
-            for name, rate in zip(names, rates, strict=True)
-            if rate is not None
-        },
+        {name: np.maximum(rate, LEAST_RATE) for name, rate in zip(names, rates, strict=True) if rate is not None},
         reported,
     )
 
@@ -129,9 +125,7 @@ def move_size(
             np.maximum(factors[taker], SMALLEST, out=factors[taker])
             rate = rates[taker]
             if rate is not None and taker_has_observed:
-                rates[taker] = rate / np.squeeze(
-                    scale, axis=tuple(2 + i for i in observed_axes(model, taker))
-                )
+                rates[taker] = rate / np.squeeze(scale, axis=tuple(2 + i for i in observed_axes(model, taker)))
     if not taker_has_observed:
         rates[taker] = None
 
@@ -184,11 +178,7 @@ def by_size(
 
 
 def reorder(
-    model: Factorization,
-    factors: list[np.ndarray],
-    rates: list[np.ndarray | None],
-    group: str,
-    order: np.ndarray,
+    model: Factorization, factors: list[np.ndarray], rates: list[np.ndarray | None], group: str, order: np.ndarray
 ) -> None:
     """Put all axes of a group into the given order, in place in the lists."""
     groups = latent_groups(model)

@@ -111,10 +111,6 @@ def check_mechanism_kept(text: Any) -> None:
         found = json.loads(text) if isinstance(text, str) and len(text) <= LONGEST else None
     except json.JSONDecodeError:
         found = None
-    lists = (
-        list(found.values())
-        if isinstance(found, dict) and list(found) == list(MechanismCheck._fields)
-        else [0]
-    )
+    lists = list(found.values()) if isinstance(found, dict) and list(found) == list(MechanismCheck._fields) else [0]
     if not all(isinstance(each, list) and all(isinstance(said, str) for said in each) for each in lists):
         raise ValueError(f"must state {MECHANISM} by lists of sentences, in JSON, got {text!r:.80}")

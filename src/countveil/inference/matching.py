@@ -52,8 +52,7 @@ def matched(means: Sequence[Sequence[np.ndarray]], weights: np.ndarray, n_anchor
             else:
                 found.append([(int(chain), k)])
         centres = [
-            np.stack([centre(along, weights, members) for members in found])
-            for along in zip(*means, strict=True)
+            np.stack([centre(along, weights, members) for members in found]) for along in zip(*means, strict=True)
         ]
     return [in_one(weights, members) for members in found]
 
@@ -85,10 +84,7 @@ def in_one(weights: np.ndarray, members: Pairs) -> Matched:
 
 def alike(found: Sequence[Matched], n_components: int) -> list[tuple[int, np.ndarray]]:
     """The chains that have all components of the heaviest, each with the order (K,) that numbers them as it does."""
-    every = [
-        dict(zip(each.chains.tolist(), each.components.tolist(), strict=True))
-        for each in found[:n_components]
-    ]
+    every = [dict(zip(each.chains.tolist(), each.components.tolist(), strict=True)) for each in found[:n_components]]
     chains = sorted(set.intersection(*(set(own) for own in every)))
     return [(chain, np.array([own[chain] for own in every])) for chain in chains]
 
@@ -131,8 +127,7 @@ def places(weights: np.ndarray, lengths: Sequence[int]) -> list[np.ndarray]:
     """Which draws of each chain a mixture has, as many in all as chains of these lengths (C,) have together."""
     counts = apportioned(weights, sum(lengths))
     return [
-        ((np.arange(n) + 0.5) * length / max(n, 1)).astype(np.int64)
-        for n, length in zip(counts, lengths, strict=True)
+        ((np.arange(n) + 0.5) * length / max(n, 1)).astype(np.int64) for n, length in zip(counts, lengths, strict=True)
     ]
 
 

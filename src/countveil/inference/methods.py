@@ -150,13 +150,9 @@ def check_model(method: Method, model: Factorization, noise: Noise) -> None:
                 f"priors must be of independent gammas for method {method.name!r}, {got}: use {those('any_prior')}"
             )
         if coupled and (f == model.shared or factor.symmetric):
-            raise ValueError(
-                f"priors must be of independent gammas for factors that are shared or symmetric, {got}"
-            )
+            raise ValueError(f"priors must be of independent gammas for factors that are shared or symmetric, {got}")
         if not method.any_prior and not factor.prior.variational:
-            raise ValueError(
-                f"priors must be variational for method {method.name!r}, {got}: use {those('any_prior')}"
-            )
+            raise ValueError(f"priors must be variational for method {method.name!r}, {got}: use {those('any_prior')}")
 
 
 def check_data(method: Method, data: Data) -> None:

@@ -36,9 +36,7 @@ class Optimiser(Method):
         ascent = run.ascend(data, model, self.bound(), settings, rule, self.max_iter)
         with settings.opened_engine() as engine:
             draws = draws_from_gammas(ascent.state, model, settings, engine, exposure=data.exposure)
-        return Fitted(
-            draws, ascent.interrupted, ascent.seconds, ascent.objective, ascent.converged, ascent.state.means
-        )
+        return Fitted(draws, ascent.interrupted, ascent.seconds, ascent.objective, ascent.converged, ascent.state.means)
 
 
 def draws_from_gammas(

@@ -126,9 +126,7 @@ def parameter_variables(draws: Draws, model: Factorization, layout: Layout) -> d
     return found
 
 
-def parameter_draws(
-    tree: xr.DataTree, model: Factorization, chosen: np.ndarray | None = None
-) -> Iterator[Parameters]:
+def parameter_draws(tree: xr.DataTree, model: Factorization, chosen: np.ndarray | None = None) -> Iterator[Parameters]:
     """The likelihood's parameters in every draw of ``factor_draws``; endless where it has none."""
     names = model.likelihood.parameter_axes
     if not names:
@@ -174,10 +172,7 @@ def noise_of(tree: xr.DataTree) -> tuple[Noise, np.ndarray]:
 
 
 def constants(
-    observations: Observations | ReleaseFiles,
-    model: Factorization,
-    layout: Layout,
-    coordinates: dict[str, np.ndarray],
+    observations: Observations | ReleaseFiles, model: Factorization, layout: Layout, coordinates: dict[str, np.ndarray]
 ) -> xr.Dataset:
     """The noise level of each row or cell, and the exposures of cells if there are any by cell."""
     axes = model.rows.observed + model.columns.observed
@@ -339,10 +334,7 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
     shape = stats["log_likelihood"].shape
     draws = matrix_draws(tree, model, layout)
     rates = rates_along(draws, model, exposure_of(tree, (model.rows.shape[0], model.columns.shape[0])))
-    found = {
-        LOG_LIKELIHOOD: stats["log_likelihood"].to_numpy(),
-        "total rate": stats["total_rate"].to_numpy(),
-    }
+    found = {LOG_LIKELIHOOD: stats["log_likelihood"].to_numpy(), "total rate": stats["total_rate"].to_numpy()}
     found |= {f"rate of each {layout.dims[a]}": values.reshape(*shape, -1) for a, values in rates.items()}
     for name in model.likelihood.parameter_axes:
         found[name] = dispersions(tree["posterior"][name].to_numpy())
@@ -356,9 +348,7 @@ def label_free(tree: xr.DataTree, model: Factorization, layout: Layout) -> dict[
         if f"{factor.name}{ALIKE}" in tree["posterior"]:
             found[f"layers of {factor.name}"] = tree["posterior"][f"{factor.name}{ALIKE}"].to_numpy()
         if f"{factor.name}{PERSISTENCE}" in tree["posterior"]:
-            found[f"persistence of {factor.name}"] = tree["posterior"][
-                f"{factor.name}{PERSISTENCE}"
-            ].to_numpy()
+            found[f"persistence of {factor.name}"] = tree["posterior"][f"{factor.name}{PERSISTENCE}"].to_numpy()
             smoothness = tree["posterior"][f"{factor.name}{SMOOTHNESS}"].to_numpy()
             found[f"smoothness of {factor.name}"] = mean_log(smoothness)
     return found
@@ -369,13 +359,9 @@ def unsteadiness(draws: Draws, observations: Observations, model: Factorization)
     shape = draws.log_likelihood.shape
     flat = draws.mapped(lambda values: values.reshape(-1, *values.shape[2:]))
     numbers = range(len(flat.log_likelihood))
-    pairs = (
-        (model.matrices([f[s] for f in flat.factors]), tuple(p[s] for p in flat.parameters)) for s in numbers
-    )
+    pairs = ((model.matrices([f[s] for f in flat.factors]), tuple(p[s] for p in flat.parameters)) for s in numbers)
     found = [draws.total_rate, *map(dispersions, draws.parameters)]
-    found += [
-        values.reshape(*shape, -1) for values in rates_along(pairs, model, observations.exposure).values()
-    ]
+    found += [values.reshape(*shape, -1) for values in rates_along(pairs, model, observations.exposure).values()]
     for f in model.free:
         for values in model.factors[f].prior.summaries(model.factors[f], draws.hypers[f]):
             found.append(values if values.ndim == 2 else values[..., evenly(values.shape[2])])
@@ -389,21 +375,14 @@ def dispersions(values: np.ndarray) -> np.ndarray:
     return np.maximum(flat[..., evenly(flat.shape[-1])], NEARLY_POISSON)
 
 
-def rates_along(
-    draws: Iterable[Draw],
-    model: Factorization,
-    exposure: np.ndarray | None,
-) -> dict[str, np.ndarray]:
+def rates_along(draws: Iterable[Draw], model: Factorization, exposure: np.ndarray | None) -> dict[str, np.ndarray]:
     """(draws, members) the expected counts of entries of each observed axis, of those evenly spread."""
     rates: dict[str, list[np.ndarray]] = {axis: [] for axis in model.spec.output}
     for matrices, parameters in draws:
         theta, phi = in_counts(model.likelihood, *matrices, parameters)
         of_rows, of_columns = theta @ phi.sum(axis=0), phi @ theta.sum(axis=0)
         if exposure is not None:
-            of_rows, of_columns = (
-                (theta * (exposure @ phi)).sum(axis=1),
-                (phi * (exposure.T @ theta)).sum(axis=1),
-            )
+            of_rows, of_columns = ((theta * (exposure @ phi)).sum(axis=1), (phi * (exposure.T @ theta)).sum(axis=1))
         for side, totals in ((model.rows, of_rows), (model.columns, of_columns)):
             folded = totals.reshape([side.sizes[a] for a in side.observed])
             for i, axis in enumerate(side.observed):

@@ -22,11 +22,7 @@ FEWEST_COUNTS = 16  # of a law; those that need more are computed again with twi
 
 
 def pointwise_log_likelihood(
-    draws: Laws,
-    observations: Observations,
-    likelihood: Likelihood,
-    rows: np.ndarray,
-    columns: np.ndarray,
+    draws: Laws, observations: Observations, likelihood: Likelihood, rows: np.ndarray, columns: np.ndarray
 ) -> np.ndarray:
     """(S, cells) log P(max(report, 0)) of the given cells under every draw.
 
@@ -49,9 +45,7 @@ def pointwise_log_likelihood(
     )
 
 
-def seen_cells(
-    observations: Observations, rows: np.ndarray, columns: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def seen_cells(observations: Observations, rows: np.ndarray, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(max(report, 0), noise level) of the given cells; raises ValueError for one that is masked."""
     reports, level = observations.cells(rows, columns)
     refuse_masked(rows[reports < 0], columns[reports < 0])
@@ -61,17 +55,11 @@ def seen_cells(
 def refuse_masked(rows: np.ndarray, columns: np.ndarray) -> None:
     """Refuse cells that were asked for and are masked; raises ValueError."""
     if len(rows):
-        raise ValueError(
-            f"cells must not be masked in X, got a masked cell at index ({rows[0]}, {columns[0]})"
-        )
+        raise ValueError(f"cells must not be masked in X, got a masked cell at index ({rows[0]}, {columns[0]})")
 
 
 def log_predictive_of_cells(
-    draws: Laws,
-    observations: Observations,
-    likelihood: Likelihood,
-    rows: np.ndarray,
-    columns: np.ndarray,
+    draws: Laws, observations: Observations, likelihood: Likelihood, rows: np.ndarray, columns: np.ndarray
 ) -> np.ndarray:
     """(cells,) log of the mean over draws of P(max(report, 0)) in the given cells, with one draw in memory at a time.
 
@@ -86,11 +74,7 @@ def log_predictive_of_cells(
 
 
 def scores_of_draws(
-    draws: Laws,
-    observations: Observations,
-    likelihood: Likelihood,
-    rows: np.ndarray,
-    columns: np.ndarray,
+    draws: Laws, observations: Observations, likelihood: Likelihood, rows: np.ndarray, columns: np.ndarray
 ) -> Iterator[np.ndarray]:
     """(cells,) log P(max(report, 0)) in the given cells under every draw, one at a time, each in an array of its own.
 
@@ -105,9 +89,7 @@ def scores_of_draws(
     n_rows, noise = observations.shape[0], observations.noise
     indptr = np.searchsorted(rows, np.arange(n_rows + 1))
     unread = np.zeros(n_rows)
-    entries = Entries(
-        indptr, columns.astype(np.int32), np.zeros(rows.size, np.int16), np.empty(0), unread, unread
-    )
+    entries = Entries(indptr, columns.astype(np.int32), np.zeros(rows.size, np.int16), np.empty(0), unread, unread)
     rates = np.empty(rows.size)
     exposure = observations.exposure_of(rows, columns)
     for (theta, phi), parameters in draws:
@@ -143,10 +125,7 @@ def simulated_reports(
     Parameters are those of the cells (see ``parameters_of_rows``), and so are exposures (D, V), if there are any. The
     noise is seeded and protects nobody.
     """
-    counts = (
-        likelihood.sample(rates_at(theta, phi, exposure), rng, parameters)
-        for (theta, phi), parameters in draws
-    )
+    counts = (likelihood.sample(rates_at(theta, phi, exposure), rng, parameters) for (theta, phi), parameters in draws)
     return np.stack([noise.sample(each, level, rng) for each in counts])
 
 
@@ -172,16 +151,10 @@ def simulated_counts(
     return counts
 
 
-def counts_of_cells(
-    draw: Draw, given: CountsGivenReports, cells: Cells, rng: np.random.Generator
-) -> np.ndarray:
+def counts_of_cells(draw: Draw, given: CountsGivenReports, cells: Cells, rng: np.random.Generator) -> np.ndarray:
     """(n,) true counts of some cells at one draw: given their reports, or from the model where a report is -1."""
     (theta, phi), parameters = draw
-    counts, likelihood, hidden = (
-        np.empty(len(cells.rows), dtype=np.int64),
-        given.likelihood,
-        cells.reports < 0,
-    )
+    counts, likelihood, hidden = (np.empty(len(cells.rows), dtype=np.int64), given.likelihood, cells.reports < 0)
     counts[~hidden] = given.draw(draw, cells.take(~hidden), rng)
     row, column = cells.rows[hidden], cells.columns[hidden]
     own = parameters_at(likelihood, parameters, row, column)

@@ -90,9 +90,7 @@ class NotebookProgress(Progress):
 
     def as_html(self) -> str:
         """The bars as they are now."""
-        paper = Console(
-            file=io.StringIO(), record=True, width=WIDTH, force_jupyter=False, force_terminal=True
-        )
+        paper = Console(file=io.StringIO(), record=True, width=WIDTH, force_jupyter=False, force_terminal=True)
         paper.print(self.get_renderable())
         return paper.export_html(inline_styles=True, code_format=LOOK)
 

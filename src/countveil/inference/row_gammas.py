@@ -75,9 +75,7 @@ def scales_of(draws: Draws, model: Factorization) -> tuple[np.ndarray, np.ndarra
     return sizes, order
 
 
-def stored(
-    name: str, gammas: RowGammas, scales: tuple[np.ndarray, np.ndarray], dims: Sequence[str]
-) -> dict[str, Any]:
+def stored(name: str, gammas: RowGammas, scales: tuple[np.ndarray, np.ndarray], dims: Sequence[str]) -> dict[str, Any]:
     """The variables of a tree's group ``optimisation`` that stand for a row factor, over these dims of it."""
     rows, component = dims
     sizes, order = scales
@@ -118,9 +116,7 @@ def draw_of(tree: xr.DataTree, name: str, s: int) -> np.ndarray:
     return draw
 
 
-def rows_of_draw(
-    tree: xr.DataTree, name: str, s: int, rows_at_once: int | None = None
-) -> Iterator[np.ndarray]:
+def rows_of_draw(tree: xr.DataTree, name: str, s: int, rows_at_once: int | None = None) -> Iterator[np.ndarray]:
     """The rows of ``draw_of``, some at a time: the same numbers however many."""
     found = tree[GROUP]
     shape, rate = found[f"{name}_shape"].to_numpy(), found[f"{name}_rate"].to_numpy()

@@ -82,9 +82,7 @@ class Chain:
 
         def scored(state: Any) -> float:
             own = model.as_wide_as(state.factors)  # moves have more components for a while
-            return scoring.log_likelihood(
-                state.factors, plan.data, own, engine, state.parameters, plan.tokens
-            )
+            return scoring.log_likelihood(state.factors, plan.data, own, engine, state.parameters, plan.tokens)
 
         with recorded(self.tuning) as record:
             if self.snapshot is None:
@@ -165,9 +163,7 @@ def sample(
             for n in rounds:
                 begun = len(tasks)
                 for chain in chains[begun:n]:
-                    tasks.append(
-                        bar.add_task(f"chain {chain.number + 1} starting", total=schedule.sweeps, score="")
-                    )
+                    tasks.append(bar.add_task(f"chain {chain.number + 1} starting", total=schedule.sweeps, score=""))
                 futures = [
                     pool.submit(chain.run, schedule, blocks_engine, stop, report, not bar.disable)
                     for chain in chains[begun:n]

@@ -19,10 +19,7 @@ Factors = list[np.ndarray] | tuple[np.ndarray, ...]
 
 
 def total_rate(
-    model: Factorization,
-    factors: Factors,
-    parameters: Parameters = (),
-    exposure: np.ndarray | None = None,
+    model: Factorization, factors: Factors, parameters: Parameters = (), exposure: np.ndarray | None = None
 ) -> float:
     """Sum of the expected counts of all cells, masked ones included, at their exposures by cell (D, V) if any."""
     theta, phi = in_counts(model.likelihood, *model.matrices(factors), parameters)

@@ -121,15 +121,11 @@ def global_factors(state: State, model: Factorization, expectation: str) -> tupl
 def own_rows(model: Factorization) -> int:
     """The number of the factor that belongs to the rows alone."""
     if model.row_factor is None:
-        raise ValueError(
-            f"method 'svi' needs a factor of the rows alone, got {model.spec.text!r}: use method='gibbs'"
-        )
+        raise ValueError(f"method 'svi' needs a factor of the rows alone, got {model.spec.text!r}: use method='gibbs'")
     return model.row_factor
 
 
-def row_prior(
-    state: State, model: Factorization, observations: Observations
-) -> tuple[np.ndarray, np.ndarray]:
+def row_prior(state: State, model: Factorization, observations: Observations) -> tuple[np.ndarray, np.ndarray]:
     """(shape, expected rate) of the row factor's prior for these rows, each (D, K)."""
     row = own_rows(model)
     shape, rate = expected_priors(model, offset_scales(model, observations), state.hypers)[row]
@@ -137,28 +133,16 @@ def row_prior(
 
 
 def fit_rows(
-    state: State,
-    batch: Observations,
-    model: Factorization,
-    engine: Engine,
-    expectation: str = "trimmed",
+    state: State, batch: Observations, model: Factorization, engine: Engine, expectation: str = "trimmed"
 ) -> Pass:
     """Q(theta) of the batch's rows with Q(phi) fixed, after a few iterations from least squares."""
     model = model.with_rows(batch.shape[0])
     phi_g, phi = (
-        model.columns.matrix(model.columns.forward(factors))
-        for factors in global_factors(state, model, expectation)
+        model.columns.matrix(model.columns.forward(factors)) for factors in global_factors(state, model, expectation)
     )
-    law, phi_total, prior = (
-        law_of(batch.noise, model.likelihood),
-        phi.sum(axis=0),
-        row_prior(state, model, batch),
-    )
+    law, phi_total, prior = (law_of(batch.noise, model.likelihood), phi.sum(axis=0), row_prior(state, model, batch))
     start = project(batch, phi, engine)
-    shared, blocks = (
-        (law, phi_g, phi, phi_total, expectation),
-        row_blocks(batch.shape[0], LOCAL_ROWS_PER_BLOCK),
-    )
+    shared, blocks = ((law, phi_g, phi, phi_total, expectation), row_blocks(batch.shape[0], LOCAL_ROWS_PER_BLOCK))
     theta, _ = engine.over_rows(settle_block, batch, shared, (start, *prior), blocks)
     return pass_over_rows(batch, law, (theta[0], theta[1]), (phi_g, phi), prior, engine)
 
@@ -222,16 +206,12 @@ def learn(
             means[f] = shapes[f] / rates[f]
             hypers[f] = model.factors[f].prior.update_q(model.factors[f], hypers[f], scales[f], means[f])
     theta = model.as_row_factor(found.theta_shape / found.theta_rate)
-    hypers[row] = model.factors[row].prior.update_q(
-        model.factors[row], hypers[row], scales[row], theta, copies, weight
-    )
+    hypers[row] = model.factors[row].prior.update_q(model.factors[row], hypers[row], scales[row], theta, copies, weight)
     shapes[row] = rates[row] = np.ones(model.factors[row].component_shape)
     return State(tuple(shapes), tuple(rates), tuple(hypers), state.updates + 1)
 
 
-def grow(
-    state: State, model: Factorization, observations: Observations, old_rows: int, total_rows: int
-) -> State:
+def grow(state: State, model: Factorization, observations: Observations, old_rows: int, total_rows: int) -> State:
     """The state rescaled as if ``total_rows`` rows instead of ``old_rows`` had given the same evidence per row."""
     times, row = total_rows / old_rows, own_rows(model)
 
@@ -359,12 +339,7 @@ class SVI(Method):
         return learn_rows(self, data, model, settings, state, turns, n_rows, started)
 
     def go_on(
-        self,
-        data: Data,
-        model: Factorization,
-        settings: Settings,
-        before: tuple[State, int] | None,
-        total_rows: int,
+        self, data: Data, model: Factorization, settings: Settings, before: tuple[State, int] | None, total_rows: int
     ) -> Fitted:
         """One pass over rows that come after others: ``before`` is the state, and how many rows it represents."""
         streams, started = Streams.of_chain(settings.seed, 0), time.perf_counter()
@@ -399,11 +374,7 @@ def store(tree: xr.DataTree, model: Factorization, stream: Stream) -> None:
         for factor, values in zip(model.factors, getattr(stream.state, part), strict=True):
             name = f"{factor.name}_{part}"
             variables[name] = ([f"{name}_{i}" for i in range(np.ndim(values))], values)
-    numbers = {
-        "updates": stream.state.updates,
-        "rows_seen": stream.rows_seen,
-        "total_rows": stream.total_rows,
-    }
+    numbers = {"updates": stream.state.updates, "rows_seen": stream.rows_seen, "total_rows": stream.total_rows}
     tree[GROUP] = xr.Dataset(variables, attrs=numbers)
 
 
@@ -412,9 +383,7 @@ def restore(tree: xr.DataTree, model: Factorization) -> Stream | None:
     if GROUP not in tree.children:
         return None
     found = tree[GROUP]
-    parts = {
-        part: tuple(found[f"{factor.name}_{part}"].to_numpy() for factor in model.factors) for part in PARTS
-    }
+    parts = {part: tuple(found[f"{factor.name}_{part}"].to_numpy() for factor in model.factors) for part in PARTS}
     return Stream(
         State(**parts, updates=int(found.attrs["updates"])),
         found["prior_scale"].to_numpy(),

@@ -145,15 +145,7 @@ def with_proposals(
         weight, bound, scale, chance, unit = burst_rates(pair, levels, most)
     weights = np.ascontiguousarray(phi.T * weight)
     proposals = Proposals(
-        aliases_of(many, weights),
-        weights.sum(axis=1),
-        bound,
-        scale,
-        chance,
-        unit,
-        codes,
-        FEW_TOKENS,
-        MANY_TOKENS,
+        aliases_of(many, weights), weights.sum(axis=1), bound, scale, chance, unit, codes, FEW_TOKENS, MANY_TOKENS
     )
     return law, pair, phi, phi.sum(axis=0), proposals, most, *rest
 
@@ -396,22 +388,16 @@ def commonest_codes(observations: Observations, code_c: np.ndarray) -> tuple[boo
     return by_row, found[0 if by_row else 1][1]
 
 
-def without(
-    observations: Observations, commonest: np.ndarray, by_row: bool, place: np.ndarray
-) -> Observations:
+def without(observations: Observations, commonest: np.ndarray, by_row: bool, place: np.ndarray) -> Observations:
     """The observations without the cells that have the commonest code of their row or column."""
     o = observations
     (n_rows, n_columns), kept = o.shape, []
     for rows in row_blocks(n_rows, max(1, CELLS_AT_ONCE // n_columns)):
         entries = o.block(rows)
         cells = np.zeros((entries.n_rows, n_columns), dtype=o.reports.dtype)
-        cells[np.repeat(np.arange(entries.n_rows), np.diff(entries.indptr)), entries.columns] = (
-            entries.reports
-        )
+        cells[np.repeat(np.arange(entries.n_rows), np.diff(entries.indptr)), entries.columns] = entries.reports
         d, v = np.nonzero(cells != (commonest[rows, None] if by_row else commonest))
-        kept.append(
-            (np.bincount(d, minlength=entries.n_rows), v.astype(np.int32), cells[d, v].astype(np.int32))
-        )
+        kept.append((np.bincount(d, minlength=entries.n_rows), v.astype(np.int32), cells[d, v].astype(np.int32)))
     lengths, columns, reports = (np.concatenate(parts) for parts in zip(*kept, strict=True))
     visited = o._copy()
     visited.indptr = np.concatenate([[0], np.cumsum(lengths)])

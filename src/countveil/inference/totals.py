@@ -107,9 +107,7 @@ class Sweeping(NamedTuple):
         cells, moves = self.cells, self.cells.overlap.moves
         if moves.alone_i.size or moves.cell_e.size:
             own = cells.row, cells.column, cells.code
-            kernels.sweep_others(
-                cells.kernel, self.likelihood, own, self.rates, self.sums, moves, rng, self.counts
-            )
+            kernels.sweep_others(cells.kernel, self.likelihood, own, self.rates, self.sums, moves, rng, self.counts)
 
 
 def sweeping(cells: OpenCells, law: Any, matrices: Matrices, counts: np.ndarray) -> Sweeping:

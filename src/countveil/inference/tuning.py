@@ -53,9 +53,7 @@ class Tuning(NamedTuple):
     @classmethod
     def of_parts(cls, candidates: Any, moves: Any, *rest: Any) -> "Tuning":
         """From nested tuples."""
-        return cls(
-            tuple(Candidate(*each) for each in candidates), tuple(Move(*each) for each in moves), *rest
-        )
+        return cls(tuple(Candidate(*each) for each in candidates), tuple(Move(*each) for each in moves), *rest)
 
 
 class Record:
@@ -92,18 +90,13 @@ def record() -> Record | None:
     return _record.get()
 
 
-def note_race(
-    race: str, scores: Sequence[float] | np.ndarray, taken: int, rounds: Sequence[int] | None = None
-) -> None:
+def note_race(race: str, scores: Sequence[float] | np.ndarray, taken: int, rounds: Sequence[int] | None = None) -> None:
     """Add candidates with these scores, of which the one at the place ``taken`` goes on, to the chain's record."""
     found = record()
     if found is None:
         return
     rounds = [1] * len(scores) if rounds is None else rounds
-    new = tuple(
-        Candidate(race, i + 1, int(rounds[i]), float(score), int(i == taken))
-        for i, score in enumerate(scores)
-    )
+    new = tuple(Candidate(race, i + 1, int(rounds[i]), float(score), int(i == taken)) for i, score in enumerate(scores))
     found.note(candidates=found.tuning.candidates + new)
 
 
@@ -113,10 +106,7 @@ def store(tree: xr.DataTree, tunings: Sequence[Tuning]) -> None:
         name: ("chain", np.array([getattr(each, name) for each in tunings], dtype=np.float64))
         for name in CHAIN_VARIABLES
     }
-    for field, dim, names in (
-        ("moves", "move", MOVE_VARIABLES),
-        ("candidates", "candidate", CANDIDATE_VARIABLES),
-    ):
+    for field, dim, names in (("moves", "move", MOVE_VARIABLES), ("candidates", "candidate", CANDIDATE_VARIABLES)):
         rows = [getattr(each, field) for each in tunings]
         if rows[0]:
             for name in names:

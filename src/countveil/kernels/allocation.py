@@ -46,9 +46,7 @@ def multiply(theta_dk, d, phi_vk, v, product_k, lane_l):
     lane_l[7] = s7
     for k in range(LANES * rounds, n_topics):
         lane_l[k - LANES * rounds] += product_k[k]
-    return ((lane_l[0] + lane_l[1]) + (lane_l[2] + lane_l[3])) + (
-        (lane_l[4] + lane_l[5]) + (lane_l[6] + lane_l[7])
-    )
+    return ((lane_l[0] + lane_l[1]) + (lane_l[2] + lane_l[3])) + ((lane_l[4] + lane_l[5]) + (lane_l[6] + lane_l[7]))
 
 
 @subroutine

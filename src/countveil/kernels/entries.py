@@ -50,9 +50,7 @@ class Entries(NamedTuple):
     level_e: np.ndarray  # (E,) noise level of each entry where levels vary within rows; empty otherwise
     level_d: np.ndarray  # (D,) noise level of each row's other cells
     exposure_d: np.ndarray  # (D,) exposure of each row's other cells; 0 where it varies by column
-    weight_lv: np.ndarray = (
-        NO_WEIGHTS  # (levels, V) where it does: the exposure of those cells by level and column
-    )
+    weight_lv: np.ndarray = NO_WEIGHTS  # (levels, V) where it does: the exposure of those cells by level and column
     place_d: np.ndarray = NO_PLACES  # (D,) and the place of each row's level there
 
     @property

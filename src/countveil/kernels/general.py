@@ -144,9 +144,7 @@ def counts_behind(law, report, rate, level):
     while True:
         weight = log_weight(law, report, count, rate, level)
         top = max(top, weight)
-        negligible = (
-            math.isfinite(weight) and weight - top < NEGLIGIBLE
-        )  # an impossible count does not end the sum
+        negligible = math.isfinite(weight) and weight - top < NEGLIGIBLE  # an impossible count does not end the sum
         if count == most or (count > report and negligible):
             return least, count, top
         count += 1
@@ -253,6 +251,4 @@ def unseen_constant_generally(law, level):
 @provides(unseen_score, GeneralLaw)
 def unseen_score_generally(law, rate, level):
     """The constant, minus the exposure times the rate."""
-    return (
-        log_unseen(law.noise, level) - parts_exposure(law.likelihood, kernel_ratio(law.noise, level)) * rate
-    )
+    return log_unseen(law.noise, level) - parts_exposure(law.likelihood, kernel_ratio(law.noise, level)) * rate

@@ -28,10 +28,7 @@ def look_at_shapes(log_shape_dk, count_dk, exposed_dk, slope_dk, bend_dk):
             ratio = exposed_dk[d, k] / a
             grown, share, size = math.log1p(ratio), ratio / (1.0 + ratio), a + n
             mass_k[k] += (log_rising(a, n) if n > 0 else 0.0) - n * u - size * grown
-            tables, spread = (
-                0.0,
-                0.0,
-            )  # the mean of the bursts that n comes in, and what their variance lacks of it
+            tables, spread = (0.0, 0.0)  # the mean of the bursts that n comes in, and what their variance lacks of it
             if n <= FEW:
                 for i in range(n):
                     one = a / (a + i)

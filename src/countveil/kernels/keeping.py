@@ -189,6 +189,4 @@ def others_can_write(path: str) -> bool:
     trusted = (0, os.geteuid())
     if folder.st_uid not in trusted or folder.st_mode & stat.S_IWOTH:
         return True
-    return not above.st_mode & stat.S_ISVTX and (
-        above.st_uid not in trusted or bool(above.st_mode & stat.S_IWOTH)
-    )
+    return not above.st_mode & stat.S_ISVTX and (above.st_uid not in trusted or bool(above.st_mode & stat.S_IWOTH))

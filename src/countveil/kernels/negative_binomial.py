@@ -66,13 +66,7 @@ def expected_bursts(n, s):
 @subroutine
 def log_none_before(k, s):
     """log Gamma(k) - log Gamma(s + k) for k >= FIRST_JUMP: differences are log P(no burst begins in between)."""
-    return (
-        s
-        - s * math.log(k)
-        - (k + s - 0.5) * math.log1p(s / k)
-        + stirling_error(float(k))
-        - stirling_error(s + k)
-    )
+    return s - s * math.log(k) - (k + s - 0.5) * math.log1p(s / k) + stirling_error(float(k)) - stirling_error(s + k)
 
 
 @subroutine

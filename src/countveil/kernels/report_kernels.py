@@ -29,9 +29,7 @@ FLAT, LINEAR, QUADRATIC, TENT, TABLE = range(5)
 UNBOUNDED = 2**62
 """The largest count that is considered where a report does not bound it."""
 
-FIRST, LAST, LEAST, MOST, PEAK, CONCAVE = range(
-    6
-)  # columns of ``whole_cj``: a code's pieces, counts, and shape
+FIRST, LAST, LEAST, MOST, PEAK, CONCAVE = range(6)  # columns of ``whole_cj``: a code's pieces, counts, and shape
 RATIO, GUESS = range(2)  # of ``real_cj``: k(1) / k(0), and an estimate of the count
 KIND, BEGIN, LENGTH, OFFSET = range(4)  # of ``whole_aj``
 VALUE, SCALE, CONSTANT, LEFT, RIGHT = range(5)  # of ``real_aj``
@@ -239,9 +237,7 @@ def moments_of_cell(noise, likelihood, report, rate, averaged):
     if noise.whole_cj[report, LAST] - a != 1:
         return windows.moments(windows.WindowLaw(noise, likelihood), report, rate, averaged)
     if noise.whole_aj[a, KIND] == TABLE:
-        return windows.moments(
-            windows.WindowLaw(tabled(noise, report, a), likelihood), report, rate, averaged
-        )
+        return windows.moments(windows.WindowLaw(tabled(noise, report, a), likelihood), report, rate, averaged)
     return windows.moments(windows.WindowLaw(smooth(noise, report, a), likelihood), report, rate, averaged)
 
 

@@ -26,9 +26,7 @@ from countveil.kernels.tiles import is_dense, rows_of_rates
 def stored_rates(entries, theta_dk, phi_vk, rate_e):
     """rate_e = sum_k theta_dk phi_vk of each stored entry, in place; by matrix products if the block is dense."""
     if is_dense(entries, len(phi_vk)):
-        rates_by_products(
-            entries, theta_dk, np.ascontiguousarray(phi_vk.T), rows_of_rates(len(phi_vk)), rate_e
-        )
+        rates_by_products(entries, theta_dk, np.ascontiguousarray(phi_vk.T), rows_of_rates(len(phi_vk)), rate_e)
     else:
         rates_one_by_one(entries, theta_dk, phi_vk, rate_e)
 

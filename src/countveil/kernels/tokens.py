@@ -41,10 +41,7 @@ ROWS_AT_ONCE = 256  # a topic's table stays in the cache while it serves them
 MOST_TOKENS = 1 << 20  # that are drawn together, unless one row has more
 EVEN = 0.5  # chance of a typical count, below which cells of many tokens are visited
 MANY_UNITS = 1e9
-PER_VISIT, PER_DEVIATION = (
-    10.0,
-    20.0,
-)  # tokens at the cost of a visit, and of each standard deviation of its count
+PER_VISIT, PER_DEVIATION = (10.0, 20.0)  # tokens at the cost of a visit, and of each standard deviation of its count
 STORED_SHARE = 8  # places are copied, not looked up, if one in so many cells of a row is stored
 HALF, LOWER, PARTS = np.uint64(32), np.uint64(2**32 - 1), 2.0**32  # of a table's word
 

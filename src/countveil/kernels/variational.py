@@ -85,9 +85,7 @@ def settle_rows(
                 break
 
 
-def update_rows(
-    law, entries, theta_g_dk, theta_m_dk, phi_g_vk, phi_m_vk, phi_total_k, shape_dk, rate_dk, sums, dense
-):
+def update_rows(law, entries, theta_g_dk, theta_m_dk, phi_g_vk, phi_m_vk, phi_total_k, shape_dk, rate_dk, sums, dense):
     """Replace theta's shapes and rates by their optimum, row by row; add up what phi's need.
 
         shape_dk + g_dk sum_v R_dv g_vk,   rate_dk + sum_v e_dv m_vk,   R = E[y | r, mu~] / mu~
@@ -111,17 +109,7 @@ def update_rows(
 
 @kernel
 def update_theta(
-    bound,
-    exposure_d,
-    theta_g_dk,
-    theta_m_dk,
-    phi_total_k,
-    shape_dk,
-    rate_dk,
-    ratio_dk,
-    exposure_dk,
-    mean_dk,
-    total_2k,
+    bound, exposure_d, theta_g_dk, theta_m_dk, phi_total_k, shape_dk, rate_dk, ratio_dk, exposure_dk, mean_dk, total_2k
 ):
     """The part of ``update_rows`` that needs no entries: exposure_dk comes without the rows' baselines."""
     n_rows, n_topics = theta_g_dk.shape

@@ -18,12 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from countveil.kernels.compiled import subroutine
-from countveil.kernels.general import (
-    expected_parts,
-    log_kernel,
-    log_mass,
-    parts_exposure,
-)
+from countveil.kernels.general import expected_parts, log_kernel, log_mass, parts_exposure
 from countveil.kernels.law import by_class, by_default
 from countveil.kernels.random import SMALLEST
 

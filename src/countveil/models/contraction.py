@@ -64,9 +64,7 @@ class Side(NamedTuple):
         if self.single:
             return [transposed(values[0], self.uses[0].axes, self.axes)]
         for step in self.steps:
-            values.append(
-                contract(step.left_axes, values[step.left], step.right_axes, values[step.right], step.axes)
-            )
+            values.append(contract(step.left_axes, values[step.left], step.right_axes, values[step.right], step.axes))
         return values
 
     def matrix(self, values: list[np.ndarray]) -> np.ndarray:
@@ -141,9 +139,7 @@ def order(axes: str, wanted: str) -> tuple[int, ...]:
     return tuple(axes.index(a) for a in wanted)
 
 
-def plan(
-    uses: tuple[Use, ...], observed: str, latent: str, sizes: dict[str, int], last: int | None = None
-) -> Side:
+def plan(uses: tuple[Use, ...], observed: str, latent: str, sizes: dict[str, int], last: int | None = None) -> Side:
     """A contraction of the uses, the pair with the smallest result first; use ``last`` is kept for the end."""
     wanted = observed + latent
     axes = [use.axes for use in uses]
@@ -151,9 +147,7 @@ def plan(
     steps: list[Step] = []
 
     def result(i: int, j: int) -> str:
-        others = [axes[o] for o in waiting if o not in (i, j)] + (
-            [axes[last]] if last not in (None, i, j) else []
-        )
+        others = [axes[o] for o in waiting if o not in (i, j)] + ([axes[last]] if last not in (None, i, j) else [])
         kept = set(wanted).union(*others)
         return "".join(a for a in dict.fromkeys(axes[i] + axes[j]) if a in kept)
 

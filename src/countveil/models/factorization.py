@@ -14,15 +14,7 @@ import numpy as np
 
 from countveil.laws.counts import POISSON, Likelihood, Parameters, likelihood_called
 from countveil.models.contraction import Side, Use, plan
-from countveil.models.priors import (
-    Factor,
-    GammaPrior,
-    LearnedShapePrior,
-    Prior,
-    prior_of,
-    typical_prior,
-    typical_scale,
-)
+from countveil.models.priors import Factor, GammaPrior, LearnedShapePrior, Prior, prior_of, typical_prior, typical_scale
 from countveil.models.spec import Spec
 
 
@@ -58,9 +50,7 @@ class Factorization(NamedTuple):
     @property
     def matrix_axes(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Which axes of the output make the matrix's rows, and which its columns, in their order there."""
-        rows, columns = (
-            tuple(self.spec.output.index(a) for a in side.observed) for side in (self.rows, self.columns)
-        )
+        rows, columns = (tuple(self.spec.output.index(a) for a in side.observed) for side in (self.rows, self.columns))
         return rows, columns
 
     @property
@@ -161,9 +151,7 @@ class Factorization(NamedTuple):
             )
             shape, component_shape = sizes
             factors.append(factor._replace(shape=shape, component_shape=component_shape))
-        rows, columns = (
-            side._replace(sizes=side.sizes | {axis: n_components}) for side in (self.rows, self.columns)
-        )
+        rows, columns = (side._replace(sizes=side.sizes | {axis: n_components}) for side in (self.rows, self.columns))
         return self._replace(factors=tuple(factors), rows=rows, columns=columns)
 
     def as_wide_as(self, factors: Sequence[np.ndarray]) -> "Factorization":
@@ -192,9 +180,7 @@ class Factorization(NamedTuple):
     def as_row_factor(self, matrix: np.ndarray) -> np.ndarray:
         """The row factor, with its own axes, from its (n_rows, K) matrix."""
         axes = self.rows.uses[0].axes
-        return np.ascontiguousarray(
-            self.rows.folded(matrix).transpose([self.rows.axes.index(a) for a in axes])
-        )
+        return np.ascontiguousarray(self.rows.folded(matrix).transpose([self.rows.axes.index(a) for a in axes]))
 
     def middle(self, values: list[np.ndarray]) -> np.ndarray:
         """(R, C, C) coupling of both uses of the shared factor, per rest of a column; values are from columns.forward.
@@ -244,9 +230,7 @@ def factorization(
     for f, (name, axes) in enumerate(zip(spec.names, spec.factor_axes, strict=True)):
         shape = tuple(sizes[a] for a in axes)
         observed = [a in spec.output for a in axes]
-        component_shape = tuple(
-            1 if seen or not any(observed) else n for seen, n in zip(observed, shape, strict=True)
-        )
+        component_shape = tuple(1 if seen or not any(observed) else n for seen, n in zip(observed, shape, strict=True))
         known = name in spec.symmetric, spec.factor_of_term.count(f) > 1
         factors.append(Factor(name, axes, shape, component_shape, priors[name], fixed.get(name), *known))
     rows, columns, shared = sides(spec.without_last if factors[-1].prior.of_cells else spec, sizes)
@@ -280,11 +264,7 @@ def sides(spec: Spec, sizes: dict[str, int]) -> tuple[Side, Side, int | None]:
     latent = "".join(
         a for a in dict.fromkeys("".join(u.axes for u in left)) if a not in spec.output and a in right_latent
     )
-    return (
-        plan(tuple(left), observed, latent, sizes),
-        plan(tuple(right), others, latent, sizes, last),
-        shared,
-    )
+    return (plan(tuple(left), observed, latent, sizes), plan(tuple(right), others, latent, sizes, last), shared)
 
 
 def typical_priors(
@@ -308,11 +288,7 @@ def model_facts(model: Factorization) -> dict[str, Any]:
         "self_loops": model.self_loops,
         "likelihood": model.likelihood.name,
         "factors": [
-            {
-                "prior": f.prior.facts(),
-                "fixed": None if f.fixed is None else f.fixed.tolist(),
-            }
-            for f in model.factors
+            {"prior": f.prior.facts(), "fixed": None if f.fixed is None else f.fixed.tolist()} for f in model.factors
         ],
     } | ({"likelihood_settings": settings} if settings else {})
 

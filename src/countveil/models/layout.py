@@ -106,8 +106,7 @@ def pinned(model: Factorization, group: str) -> bool:
     """Whether a fixed factor says which component is which, of a group of latent axes."""
     groups = latent_groups(model)
     return any(
-        factor.fixed is not None and any(groups.get(a) == group for a in factor.axes)
-        for factor in model.factors
+        factor.fixed is not None and any(groups.get(a) == group for a in factor.axes) for factor in model.factors
     )
 
 
@@ -115,11 +114,7 @@ def n_anchored(model: Factorization, group: str) -> int:
     """How many components of a group, the first ones, are known by their numbers: those with seeds, or a background."""
     groups = latent_groups(model)
     return max(
-        (
-            factor.prior.n_anchored
-            for factor in model.factors
-            if any(groups.get(a) == group for a in factor.axes)
-        ),
+        (factor.prior.n_anchored for factor in model.factors if any(groups.get(a) == group for a in factor.axes)),
         default=0,
     )
 

@@ -79,9 +79,7 @@ def split_text(text: str) -> tuple[list[str], str]:
             raise ValueError(f"spec must be letters, commas and one '->', got {part!r} in {text!r}")
         repeated = next((a for a in part if part.count(a) > 1), None)
         if repeated:
-            raise ValueError(
-                f"spec must not repeat an axis within a factor, got {repeated!r} twice in {part!r}"
-            )
+            raise ValueError(f"spec must not repeat an axis within a factor, got {repeated!r} twice in {part!r}")
     return terms, output
 
 
@@ -105,9 +103,7 @@ def check_shared(same: dict[str, str], names: list[str], terms: list[str], outpu
             if each not in names:
                 raise ValueError(f"shared must name factors among {names}, got {each!r}")
         if names.index(first) >= names.index(name) or first in same:
-            raise ValueError(
-                f"shared must map a factor to an earlier one of its own, got {name!r}: {first!r}"
-            )
+            raise ValueError(f"shared must map a factor to an earlier one of its own, got {name!r}: {first!r}")
         one, other = terms[names.index(first)], terms[names.index(name)]
         if len(one) != 2 or [a in output for a in one] != [a in output for a in other]:
             raise ValueError(

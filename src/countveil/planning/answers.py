@@ -119,9 +119,7 @@ def misleads(found: pd.DataFrame) -> list[str]:
 def _verdict(here: pd.DataFrame) -> str:
     measure = "mae" if np.isnan(here.loc[OURS.name, "mae_of_rates"]) else "mae_of_rates"
     ours, naive, squares = (here.loc[name] for name in (OURS.name, NAIVE.name, LEAST_SQUARES.name))
-    errors = (
-        f"{naive[measure]:.3g} per cell against {ours[measure]:.3g} (least squares {squares[measure]:.3g})"
-    )
+    errors = f"{naive[measure]:.3g} per cell against {ours[measure]:.3g} (least squares {squares[measure]:.3g})"
     off = naive["total"]
     said = [f"its error of the rates is {errors}"]
     if abs(off - 1.0) > SMALL:

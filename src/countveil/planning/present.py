@@ -29,9 +29,7 @@ HEADINGS = {
 FILES = ("plan.csv", "fits.csv", "plan.png", "plan.svg")
 
 
-def present(
-    grid: Grid, source: Source, targets: Sequence[Target], output: Path, **settings: Any
-) -> pd.DataFrame:
+def present(grid: Grid, source: Source, targets: Sequence[Target], output: Path, **settings: Any) -> pd.DataFrame:
     """Simulate, print and write FILES to ``output``, replacing those of an earlier plan; returns every fit.
 
     Raises:
@@ -71,9 +69,7 @@ def present(
     return fits
 
 
-def write_files(
-    fits: pd.DataFrame, found: pd.DataFrame, targets: Sequence[Target], output: Path
-) -> list[Path]:
+def write_files(fits: pd.DataFrame, found: pd.DataFrame, targets: Sequence[Target], output: Path) -> list[Path]:
     """The table, every fit and the figure, each replaced in one step."""
     table, every, png, svg = (output / name for name in FILES)
     for frame, path in ((found, table), (fits, every)):

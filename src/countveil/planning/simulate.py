@@ -20,15 +20,7 @@ from countveil.evaluation import log_score, match_topics, mean_absolute_error, t
 from countveil.fit import TopicModel
 from countveil.inference.diagnostics import FitWarning
 from countveil.laws.counts.protocol import in_counts
-from countveil.planning.contenders import (
-    COLUMN_MEANS,
-    LEAST_SQUARES,
-    NAIVE,
-    OURS,
-    TRUE_COUNTS,
-    ZERO,
-    Sampling,
-)
+from countveil.planning.contenders import COLUMN_MEANS, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO, Sampling
 from countveil.planning.truths import MAX_CELLS, Source, Truth
 from countveil.privacy import PrivacyLevel
 from countveil.privacy.any_level import Level
@@ -209,9 +201,7 @@ def fit(contender: str, data: Any, n_topics: int, seed: int, **settings: Any) ->
         if contender == rival.name:
             found = rival.estimate(data, Sampling(n_topics=n_topics, chains=2), seed)
             return Estimate(found.rate, found.topics)
-    seen = (
-        data if contender == OURS.name else (ExactCounts if contender == TRUE_COUNTS else NaiveCounts)(data)
-    )
+    seen = data if contender == OURS.name else (ExactCounts if contender == TRUE_COUNTS else NaiveCounts)(data)
     model = TopicModel(n_topics, seed=seed, threads=1, progress=False, **SETTINGS | settings).fit(seen)
     draws = model._reader.draws()
     scaled = [in_counts(model.model_.likelihood, *factors, own) for factors, own in draws]
@@ -249,9 +239,7 @@ def evaluate(truth: Truth, estimate: Estimate, rng: np.random.Generator) -> dict
         found["share_width"] = float((high - low).mean())
         cells = rng.integers(rate.size, size=min(rate.size, CELLS_SEEN))
         d, v = np.divmod(cells, rate.shape[1])
-        low, high = np.quantile(
-            np.einsum("sek,ske->se", estimate.theta[:, d], estimate.phi[:, :, v]), INTERVAL, axis=0
-        )
+        low, high = np.quantile(np.einsum("sek,ske->se", estimate.theta[:, d], estimate.phi[:, :, v]), INTERVAL, axis=0)
         found["interval_width"] = float((high - low).mean())
         if truth.rates is not None:
             found["coverage"] = float(((low <= truth.rates[d, v]) & (truth.rates[d, v] <= high)).mean())
@@ -290,6 +278,4 @@ def _check(grid: Grid, source: Source) -> None:
             "(cv.planning.FromModel) draws more"
         )
     if max(grid.rows) * source.n_words > MAX_CELLS:
-        raise ValueError(
-            f"rows times words must be at most {MAX_CELLS}, got {max(grid.rows)} x {source.n_words}"
-        )
+        raise ValueError(f"rows times words must be at most {MAX_CELLS}, got {max(grid.rows)} x {source.n_words}")

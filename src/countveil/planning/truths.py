@@ -66,15 +66,11 @@ class FromPrior:
 
     def __init__(self, n_topics: int, n_words: int, total: float, dispersion: float | None = None) -> None:
         if n_topics < 1 or n_words < 2:
-            raise ValueError(
-                f"n_topics must be at least 1 and n_words at least 2, got {n_topics} and {n_words}"
-            )
+            raise ValueError(f"n_topics must be at least 1 and n_words at least 2, got {n_topics} and {n_words}")
         if not 0.0 < total < 1e9:
             raise ValueError(f"total must be positive and below 1e9, got {total}")
         if isinstance(dispersion, str):
-            raise ValueError(
-                f"dispersion must be a number if counts are drawn from the prior, got {dispersion!r}"
-            )
+            raise ValueError(f"dispersion must be a number if counts are drawn from the prior, got {dispersion!r}")
         self._likelihood: Likelihood = POISSON if dispersion is None else NegativeBinomial(dispersion)
         self.n_topics, self.n_words, self.total = n_topics, n_words, float(total)
         bursty = "" if dispersion is None else f", overdispersed with p = {dispersion:g}"
@@ -174,11 +170,7 @@ def _fit_pilot(counts: Any, n_topics: int, seed: int, settings: dict[str, Any]) 
 
 def _in_words(fit: TopicModel) -> str:
     """That a fit is of bursty counts."""
-    return (
-        ""
-        if fit.model_.likelihood.name == POISSON.name
-        else f" and counts in bursts ({fit.model_.likelihood})"
-    )
+    return "" if fit.model_.likelihood.name == POISSON.name else f" and counts in bursts ({fit.model_.likelihood})"
 
 
 def _from_factors(

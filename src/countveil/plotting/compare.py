@@ -80,9 +80,7 @@ def compare(
     ax = style.axes_for(ax, 6.4, 1.3 + 0.22 * sum(len(own[0]) + 1.6 for _, own in parts))
     draw(ax, parts, names)
     ax.set_xlim(left=0.0)
-    ax.set_xlabel(
-        f"probability{said_of_intervals(other if other._reader.why_no_intervals else fit, interval)}"
-    )
+    ax.set_xlabel(f"probability{said_of_intervals(other if other._reader.why_no_intervals else fit, interval)}")
     ax.set_title(title, fontsize=9, wrap=True)
     style.tidy(ax, "x")
     return ax
@@ -131,9 +129,7 @@ def draw(ax: Any, parts: list[tuple[str, list[pd.DataFrame]]], names: tuple[str,
     ax.set_yticks(ticks, labels, fontsize=8)
     ax.set_ylim(place - 0.8, -0.8)
     marks = [
-        Line2D(
-            [], [], color=style.CYCLE[i], marker=style.MARKERS[i], linestyle="none", label=style.plain(name)
-        )
+        Line2D([], [], color=style.CYCLE[i], marker=style.MARKERS[i], linestyle="none", label=style.plain(name))
         for i, name in enumerate(names)
     ]
     ax.legend(handles=marks, frameon=False, fontsize=8, loc="lower right")
@@ -151,9 +147,7 @@ def differences(table: pd.DataFrame, *, ax: Any = None) -> Any:
     """
     absent = [name for name in ("model", "difference", "standard_error") if name not in table]
     if absent:
-        raise ValueError(
-            f"table must have the columns model, difference and standard_error, got no {absent[0]}"
-        )
+        raise ValueError(f"table must have the columns model, difference and standard_error, got no {absent[0]}")
     ax = style.axes_for(ax, 6.4, 0.9 + 0.28 * len(table))
     y, middle = np.arange(len(table)), table["difference"].to_numpy(dtype=float)
     error = table["standard_error"].to_numpy(dtype=float)
@@ -164,8 +158,6 @@ def differences(table: pd.DataFrame, *, ax: Any = None) -> Any:
     )  # fmt: skip
     ax.set_yticks(y, [style.plain(name, 40) for name in table["model"]], fontsize=8)
     ax.set_ylim(len(table) - 0.5, -0.5)
-    ax.set_xlabel(
-        "difference from the best, log score per 1,000 held-out cells (bars: 2 standard errors)", fontsize=8
-    )
+    ax.set_xlabel("difference from the best, log score per 1,000 held-out cells (bars: 2 standard errors)", fontsize=8)
     style.tidy(ax, "x")
     return ax

@@ -20,11 +20,7 @@ NAMES = {
 
 
 def privacy_utility(
-    table: pd.DataFrame | str | os.PathLike[str],
-    measure: str = "mae",
-    *,
-    rows: int | None = None,
-    ax: Any = None,
+    table: pd.DataFrame | str | os.PathLike[str], measure: str = "mae", *, rows: int | None = None, ax: Any = None
 ) -> Any:
     """A measure of error against epsilon/N, one line per method; returns the axes.
 
@@ -60,11 +56,7 @@ def privacy_utility(
     clean = data[data["rate"].isna() & (data["method"] == "true counts")]
     if len(clean) and np.isfinite(clean["middle"].iloc[0]):
         ax.axhline(
-            clean["middle"].iloc[0],
-            color="black",
-            linestyle="--",
-            linewidth=1.2,
-            label="true counts (no noise)",
+            clean["middle"].iloc[0], color="black", linestyle="--", linewidth=1.2, label="true counts (no noise)"
         )
     ax.set_xticks(ticks, [f"{level:g}" for level in levels])
     ax.set_xlim(-0.4, len(levels) - 0.6)
@@ -80,9 +72,7 @@ def tidy_table(found: pd.DataFrame, measure: str, rows: int | None) -> pd.DataFr
     column = measure if measure in found else f"{measure}_mean"
     absent = [name for name in ("level", "method", column) if name not in found]
     if absent:
-        raise ValueError(
-            f"table must have the columns level, method and {measure}, got none called {absent[0]}"
-        )
+        raise ValueError(f"table must have the columns level, method and {measure}, got none called {absent[0]}")
     if "rows" in found:
         wanted = int(found["rows"].max()) if rows is None else rows
         if wanted not in set(found["rows"]):
@@ -98,9 +88,7 @@ def tidy_table(found: pd.DataFrame, measure: str, rows: int | None) -> pd.DataFr
     elif f"{measure}_min" in found:
         low, high = found[f"{measure}_min"], found[f"{measure}_max"]
     rates = [rate_of(str(level)) for level in found["level"]]
-    return pd.DataFrame(
-        {"rate": rates, "method": found["method"], "middle": middle, "low": low, "high": high}
-    )
+    return pd.DataFrame({"rate": rates, "method": found["method"], "middle": middle, "low": low, "high": high})
 
 
 def rate_of(level: str) -> float:

@@ -198,11 +198,7 @@ def forecast(
     table = fit.trend(along)
     counts = ahead.counts.sum([dim for dim in others if dim != along])
     known = fit._reader.axes[along].tolist()
-    place = (
-        int(np.argmax(counts.mean(["draw", time]).to_numpy()))
-        if label is None
-        else place_of(label, known, along)
-    )
+    place = int(np.argmax(counts.mean(["draw", time]).to_numpy())) if label is None else place_of(label, known, along)
     past, to_come = table[table[along] == known[place]], counts.isel({along: place}).transpose("draw", time)
     m, seen = to_come.sizes[time], len(past)
     past = past if last is None else past.tail(last)
@@ -211,9 +207,7 @@ def forecast(
     ax.plot(np.arange(n), past["rate"], color=style.BLUE, linewidth=1.6, label="expected counts")
     x = np.arange(n, n + m)
     values = to_come.to_numpy()
-    ax.plot(
-        x, np.median(values, axis=0), color=style.VERMILION, linewidth=1.6, label="counts to come, median"
-    )
+    ax.plot(x, np.median(values, axis=0), color=style.VERMILION, linewidth=1.6, label="counts to come, median")
     if "lower" in past:
         ax.fill_between(np.arange(n), past["lower"], past["upper"], color=style.BLUE, alpha=0.2, linewidth=0)
         for probability, shade in zip(BANDS, SHADES, strict=True):
@@ -256,12 +250,7 @@ SOFTEST = 0.35  # opacity of the narrowest arrow
 
 
 def transitions(
-    fit: Fit,
-    which: Iterable[int] | None = None,
-    least: float = 0.02,
-    *,
-    mode: str | None = None,
-    ax: Any = None,
+    fit: Fit, which: Iterable[int] | None = None, least: float = 0.02, *, mode: str | None = None, ax: Any = None
 ) -> Any:
     """Components as circles, with arrows to where their activity goes in the next step; returns the axes.
 

@@ -10,9 +10,7 @@ from countveil.plotting import style
 from countveil.plotting.factors import called, ends_of, said_of_intervals
 
 
-def effects(
-    fit: Any, a: Mapping[str, Any], b: Mapping[str, Any], interval: float = 0.9, *, ax: Any = None
-) -> Any:
+def effects(fit: Any, a: Mapping[str, Any], b: Mapping[str, Any], interval: float = 0.9, *, ax: Any = None) -> Any:
     """How much larger each topic's expected share is with covariates ``a`` than with ``b``, as dots with intervals.
 
     Topics are in the order of their contrasts, which are those of ``fit.effects.contrast``, whose rules hold. A fit
@@ -77,9 +75,7 @@ def expected_prevalence(fit: Any, frame: pd.DataFrame, interval: float = 0.9, *,
     if curve:
         ax.set_xlabel(style.plain(str(frame.columns[0])))
     else:
-        ax.set_xticks(
-            np.arange(len(frame)), [style.plain(said(dict(row))) for _, row in frame.iterrows()], fontsize=8
-        )
+        ax.set_xticks(np.arange(len(frame)), [style.plain(said(dict(row))) for _, row in frame.iterrows()], fontsize=8)
     ax.set_ylim(bottom=0.0)
     ax.yaxis.set_major_formatter(lambda value, _: f"{100 * value:.3g}%")
     ax.set_ylabel(f"expected share{said_of_intervals(fit, interval)}", wrap=True)

@@ -212,7 +212,5 @@ def correlations(fit: Any, interval: float = 0.9, *, ax: Any = None) -> Any:
     ax.set_yticks(range(len(numbers)), labels, fontsize=8)
     ax.set_title("Red: topics of the same documents; blue: of different ones", fontsize=9, wrap=True)
     unrelated = -1.0 / (fit.model_.n_components - 1)
-    ax.figure.colorbar(
-        image, ax=ax, fraction=0.05, label=f"correlation (of unrelated topics: {unrelated:.2f})"
-    )
+    ax.figure.colorbar(image, ax=ax, fraction=0.05, label=f"correlation (of unrelated topics: {unrelated:.2f})")
     return ax

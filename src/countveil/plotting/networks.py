@@ -81,12 +81,7 @@ def nice_ticks(highest: float, spread: float) -> list[float]:
 
 
 def network(
-    fit: Fit,
-    *,
-    layout: str | None = None,
-    edges: int | None = None,
-    names: int = MAX_NAMES,
-    ax: Any = None,
+    fit: Fit, *, layout: str | None = None, edges: int | None = None, names: int = MAX_NAMES, ax: Any = None
 ) -> Any:
     """The strongest expected contacts as a network, actors coloured by community and named; returns the axes.
 

@@ -66,13 +66,9 @@ def tidy(ax: Any, grid: str | None = "y") -> None:
 def legend_below(figure: Any) -> None:
     """One legend of all axes below them, each label once."""
     handles = {
-        label: handle
-        for axes in figure.axes
-        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
+        label: handle for axes in figure.axes for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)
     }
-    figure.legend(
-        handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), frameon=False
-    )
+    figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=len(handles), frameon=False)
 
 
 def plain(label: object, most: int = 28) -> str:

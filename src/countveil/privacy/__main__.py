@@ -77,9 +77,7 @@ def _parser() -> argparse.ArgumentParser:
     make.add_argument("study", help="the study file")
     make.add_argument("record", help="your text (.txt) or counts (.csv, .json); - reads standard input")
     make.add_argument(
-        "-o",
-        "--output",
-        help="the report file to write [report-<start of its token>.json; in waves, with a number]",
+        "-o", "--output", help="the report file to write [report-<start of its token>.json; in waves, with a number]"
     )
     make.add_argument("--wave", metavar="WAVE", help="the wave of this report, if the study has waves")
     make.add_argument(
@@ -93,9 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         "--level", metavar="K", help="a level that the study offers, by its number or as N:EPSILON or rho:RHO"
     )
     make.add_argument("--name", default="me", help="what you call this record; stays in your ledger [me]")
-    make.add_argument(
-        "--as", dest="form", choices=counting.FORMATS, help="format of the record [by its ending]"
-    )
+    make.add_argument("--as", dest="form", choices=counting.FORMATS, help="format of the record [by its ending]")
     make.add_argument("--anew", action="store_true", help="draw fresh noise: a second report reveals more")
     make.add_argument("--yes", action="store_true", help="write the report without asking")
     make.add_argument("--full", action="store_true", help="show the whole report before it is written")
@@ -108,9 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     listed.set_defaults(run=_ledger)
 
     limit = commands.add_parser("limit", help="show or set the total privacy loss allowed for one record")
-    limit.add_argument(
-        "--epsilon", help="largest total epsilon of all releases of one record, at N; a decimal"
-    )
+    limit.add_argument("--epsilon", help="largest total epsilon of all releases of one record, at N; a decimal")
     limit.add_argument("--precision", metavar="N", help="the N of --epsilon; a decimal")
     limit.add_argument(
         "--rho",
@@ -122,9 +116,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _with_ledger(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--ledger", type=Path, help="your ledger [$COUNTVEIL_LEDGER or ~/.countveil/ledger.sqlite3]"
-    )
+    parser.add_argument("--ledger", type=Path, help="your ledger [$COUNTVEIL_LEDGER or ~/.countveil/ledger.sqlite3]")
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -229,9 +221,7 @@ def _level(options: argparse.Namespace, study: Study) -> Level:
         asked = _asked(f"Level (1 to {count}): ", options)
     place = _place(asked or "", study)
     if place is None:
-        offered = ", ".join(
-            f"{number} ({level.spelt()})" for number, level in enumerate(study.levels, start=1)
-        )
+        offered = ", ".join(f"{number} ({level.spelt()})" for number, level in enumerate(study.levels, start=1))
         got = "none" if not asked else shown(asked)
         raise ValueError(f"level must be one that the study offers, by its number: {offered}; got {got}")
     return study.levels[place]
@@ -293,9 +283,7 @@ def _count(options: argparse.Namespace, study: Study) -> Counted:
     name = options.record
     form = options.form or {".csv": "csv", ".json": "json"}.get(Path(name).suffix.lower(), "text")
     if form == "text" and study.kind != WORDS:
-        raise ValueError(
-            f"{name} must be a .csv or .json of counts, since the study counts no words, got text"
-        )
+        raise ValueError(f"{name} must be a .csv or .json of counts, since the study counts no words, got text")
     if name == "-":
         if sys.stdin is None:
             raise ValueError("the record must come from standard input, got none")
@@ -319,9 +307,7 @@ def _preview(entry: Entry, study: Study, ledger: Ledger, options: argparse.Names
     values, level = made.values, made.level
     positive = sorted((place for place in range(study.cells) if values[place] > 0), key=lambda i: -values[i])
     print(f"\n{study.named}. {level.describe()}\n")
-    print(
-        f"Study {study.id}. If the published id differs, this is another study, perhaps made for you alone."
-    )
+    print(f"Study {study.id}. If the published id differs, this is another study, perhaps made for you alone.")
     print(
         f"What would leave: {study.cells} noisy counts, {len(positive)} of them above zero, under the random "
         f"token {made.participant}. The largest, which may be noise alone:"

@@ -25,16 +25,7 @@ _ABANDONED = 3600  # seconds without a write, after which a temporary file is a 
 _LEVEL = 1
 """The higher levels take four to ten times as long for files that are hardly smaller."""
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    struct.error,
-    ValueError,
-    KeyError,
-    EOFError,
-    OverflowError,
-    RuntimeError,
-)
+_DAMAGE = (zipfile.BadZipFile, zlib.error, struct.error, ValueError, KeyError, EOFError, OverflowError, RuntimeError)
 
 
 class Streamed(NamedTuple):
@@ -45,9 +36,7 @@ class Streamed(NamedTuple):
 
 
 def write(
-    path: str | os.PathLike[str],
-    members: Mapping[str, bytes | Streamed],
-    method: int = zipfile.ZIP_DEFLATED,
+    path: str | os.PathLike[str], members: Mapping[str, bytes | Streamed], method: int = zipfile.ZIP_DEFLATED
 ) -> None:
     """Writes the members to ``path`` in one step: either the whole new file is there or the old one stays.
 
@@ -116,9 +105,7 @@ def naming(target: Path, temporary: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno is None or error.filename not in (None, os.fspath(temporary), temporary):
             raise
-        raise type(error)(
-            error.errno, error.strerror or os.strerror(error.errno), os.fspath(target)
-        ) from error
+        raise type(error)(error.errno, error.strerror or os.strerror(error.errno), os.fspath(target)) from error
 
 
 @contextmanager
@@ -244,9 +231,7 @@ def too_much(asked: int, stored: int, copies: int = 1) -> str | None:
         return f"must hold what it declares, got {stored} bytes that declare {asked}"
     free = available_memory()
     if asked > SMALL and free is not None and asked * copies > free:
-        return (
-            f"must fit into the {free} bytes of memory that are free, got {asked} bytes, held {copies} times"
-        )
+        return f"must fit into the {free} bytes of memory that are free, got {asked} bytes, held {copies} times"
     return None
 
 

@@ -52,9 +52,7 @@ def checked(given: ByCell, shape: tuple[int, ...], source: str | None) -> ByCell
     if numpy is None and (wrong := first_wrong(places, lambda place: type(place) is int)):
         raise ReleaseError(f"{rule}, got {wrong}")
     if len(places) != prod(own):
-        raise ReleaseError(
-            f"mechanisms by cell must be {prod(own)}, one for each of {own}, got {len(places)}"
-        )
+        raise ReleaseError(f"mechanisms by cell must be {prod(own)}, one for each of {own}, got {len(places)}")
     known = tuple(given.mechanisms)
     rule = "mechanisms by cell must be two or more different mechanisms"
     if wrong := first_wrong(known, lambda each: isinstance(each, Mechanism)):
@@ -112,9 +110,7 @@ def checked_mask(mask: Any, reports: Any, shape: tuple[int, ...], source: str | 
     if mask is None:
         return None
     if source is None or hasattr(reports, "indptr"):
-        raise ReleaseError(
-            "mask must be of imported reports that are not sparse, got a mask of other reports"
-        )
+        raise ReleaseError("mask must be of imported reports that are not sparse, got a mask of other reports")
     numpy = _npy.optional("numpy")
     if numpy is None:
         return _checked_lists(mask, reports, shape)
@@ -123,9 +119,7 @@ def checked_mask(mask: Any, reports: Any, shape: tuple[int, ...], source: str | 
     except ValueError:
         raise ReleaseError(f"mask must be booleans of shape {shape}, got {shown(mask)}") from None
     if found.dtype != bool or found.shape != shape:
-        raise ReleaseError(
-            f"mask must be booleans of shape {shape}, got {found.dtype} of shape {found.shape}"
-        )
+        raise ReleaseError(f"mask must be booleans of shape {shape}, got {found.dtype} of shape {found.shape}")
     if found.all():
         raise ReleaseError(ALL_MASKED)
     stated = numpy.asarray(reports)
@@ -176,9 +170,7 @@ def encoded_mask(mask: Any, n_axes: int) -> Any:
 def decoded_mask(masked: Any, shape: tuple[int, ...]) -> Any:
     """The mask of a file; raises ReleaseError for numbers of no cells, or that do not rise."""
     numpy, size = _npy.optional("numpy"), prod(shape)
-    rising = (
-        (masked[1:] > masked[:-1]).all() if numpy else all(one < other for one, other in pairwise(masked))
-    )
+    rising = (masked[1:] > masked[:-1]).all() if numpy else all(one < other for one, other in pairwise(masked))
     if not len(masked) or masked[0] < 0 or masked[-1] >= size or not rising:
         got = shown([int(place) for place in masked[:8]])
         raise ReleaseError(f"must have masked cells numbered from 0 to {size - 1}, rising, got {got}")

@@ -35,10 +35,7 @@ class Counts(NamedTuple):
 
 
 def read(
-    counts: Any,
-    row_labels: Iterable[Any] | None,
-    column_labels: Iterable[Any] | None,
-    vocabulary: Sequence[str] | None,
+    counts: Any, row_labels: Iterable[Any] | None, column_labels: Iterable[Any] | None, vocabulary: Sequence[str] | None
 ) -> Counts:
     """Checks the counts and finds their labels; raises TypeError or ValueError, which show no count."""
     sparse = _is_sparse(counts)
@@ -96,14 +93,10 @@ def _labels(name: str, labels: Iterable[Any] | None, length: int) -> tuple[str, 
     if name != "row_labels" and len(set(names)) != length:
         last = {each: place for place, each in enumerate(names)}
         first, other = next((i, last[each]) for i, each in enumerate(names) if last[each] != i)
-        raise ValueError(
-            f"{name} must differ from each other, got a duplicate, in entries {first} and {other}"
-        )
+        raise ValueError(f"{name} must differ from each other, got a duplicate, in entries {first} and {other}")
     place = _reports.unwritable(names)
     if place is not None:
-        raise ValueError(
-            f"{name} must be {_reports.WRITABLE}, got {_unwritable(names[place])} in entry {place}"
-        )
+        raise ValueError(f"{name} must be {_reports.WRITABLE}, got {_unwritable(names[place])} in entry {place}")
     return names
 
 
@@ -157,9 +150,7 @@ def _from_mapping(counts: Any, vocabulary: Sequence[str] | None) -> tuple[Any, t
     if not isinstance(counts, Mapping):
         raise TypeError(f"counts must be a mapping if a vocabulary is given, got {type(counts).__name__}")
     if vocabulary is None:
-        raise ValueError(
-            "vocabulary must be given for a mapping (words in the order of the columns), got None"
-        )
+        raise ValueError("vocabulary must be given for a mapping (words in the order of the columns), got None")
     if isinstance(vocabulary, str | bytes | Set | Mapping):
         raise TypeError(f"vocabulary must be words in a fixed order, got {type(vocabulary).__name__}")
     words = tuple(vocabulary)

@@ -62,12 +62,7 @@ class Covariate(NamedTuple):
         if self.values:
             fits = value in self.values
         else:
-            fits = (
-                type(value) is str
-                and bool(_DECIMAL.fullmatch(value))
-                and value != "-0"
-                and self._within(value)
-            )
+            fits = type(value) is str and bool(_DECIMAL.fullmatch(value)) and value != "-0" and self._within(value)
         if fits:
             return None
         rule = BOTH["must_be" if self.values else "must_be_decimal"].format(allowed=self.briefly)
@@ -202,14 +197,10 @@ def checked(stated: RowCovariates | None, rows: int) -> RowCovariates | None:
     try:
         _check_number(stated[0], "covariates")
         kinds = {key: kind for key, kind in _KINDS.items() if key != "meaning"}
-        known = tuple(
-            _one(each.to_json(), "covariates", f"[{place}]", kinds) for place, each in enumerate(stated[0])
-        )
+        known = tuple(_one(each.to_json(), "covariates", f"[{place}]", kinds) for place, each in enumerate(stated[0]))
         _check_names(known, "covariates")
     except RefusedError as error:
-        raise ReleaseError(
-            f"covariates must be those that a study can have: {error.field} {error.rule}"
-        ) from None
+        raise ReleaseError(f"covariates must be those that a study can have: {error.field} {error.rule}") from None
     of_row = tuple(map(tuple, stated[1]))
     if len(of_row) != rows:
         raise ReleaseError(f"covariates must have values in {rows} rows, got {len(of_row)} rows")
@@ -219,9 +210,7 @@ def checked(stated: RowCovariates | None, rows: int) -> RowCovariates | None:
                 f"covariates must have a value of each of {len(known)} in every row, got {len(row)} in row {number}"
             )
         if wrong := first_wrong(row, lambda value: type(value) is str):
-            raise ReleaseError(
-                f"covariates must have values that are text, such as '42', got {wrong} of row {number}"
-            )
+            raise ReleaseError(f"covariates must have values that are text, such as '42', got {wrong} of row {number}")
     for place, each in enumerate(known):
         for value in dict.fromkeys(row[place] for row in of_row):
             rule = each.broken(value)
@@ -244,9 +233,7 @@ def decoded(entries: list[Any]) -> RowCovariates:
         _check_number(entries, "covariates")
         known = tuple(_one(each, "covariates", f"[{place}]", kinds) for place, each in enumerate(entries))
     except RefusedError as error:
-        raise ReleaseError(
-            f"must hold covariates that a study can have: {error.field} {error.rule}"
-        ) from None
+        raise ReleaseError(f"must hold covariates that a study can have: {error.field} {error.rule}") from None
     rule, n_rows = "must hold a value as text of each covariate in each row", len(entries[0]["of_row"])
     for each, entry in zip(known, entries, strict=True):
         if len(entry["of_row"]) != n_rows:

@@ -92,9 +92,7 @@ class Extras(NamedTuple):
         masked, totals = _cells.in_words(self.mask, n_axes), _totals.in_words(self.totals)
         return masked + totals + exposure_in_words(self.exposure)
 
-    def rows_in_words(
-        self, row_labels: tuple[str, ...] | None, levels: Level | tuple[Level, ...] | None
-    ) -> str:
+    def rows_in_words(self, row_labels: tuple[str, ...] | None, levels: Level | tuple[Level, ...] | None) -> str:
         """Whose reports the rows are, and what is known of these people; empty where nothing is."""
         return _waves.in_words(self.waves, row_labels, levels) + _covariates.in_words(self.covariates)
 
@@ -132,9 +130,7 @@ class Extras(NamedTuple):
         waves, shape = meta.get("waves"), meta.get("exposure_shape")
         return cls(
             _covariates.decoded(meta["covariates"]) if "covariates" in meta else None,
-            None
-            if waves is None
-            else Waves(tuple(waves), tuple(int(each) for each in values["wave_of_row"])),
+            None if waves is None else Waves(tuple(waves), tuple(int(each) for each in values["wave_of_row"])),
             _totals.decoded(meta, values),
             _cells.decoded_mask(values["masked_cells"], tuple(meta["shape"])) if "masked" in meta else None,
             None if shape is None else ReleasedExposure(values["exposure"], tuple(shape)),

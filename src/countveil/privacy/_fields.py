@@ -38,9 +38,7 @@ def read_bytes(path: str | os.PathLike[str], limit: int) -> bytes:
         raise RefusedError(name, WHOLE_FILE, "must be a regular file, got a pipe, a device or a directory")
     with open(descriptor, "rb") as file:
         if status.st_size > limit:
-            raise RefusedError(
-                name, WHOLE_FILE, f"must have at most {limit} bytes, got a file of {status.st_size}"
-            )
+            raise RefusedError(name, WHOLE_FILE, f"must have at most {limit} bytes, got a file of {status.st_size}")
         try:
             content = file.read(limit + 1)
         except OSError as error:
@@ -72,10 +70,7 @@ def parse(content: bytes, name: str, private: bool = False) -> dict[str, Any]:
 
     try:
         value = json.loads(
-            content.decode("utf-8"),
-            object_pairs_hook=unique,
-            parse_float=not_whole,
-            parse_constant=not_whole,
+            content.decode("utf-8"), object_pairs_hook=unique, parse_float=not_whole, parse_constant=not_whole
         )
     except RefusedError:
         raise
@@ -126,9 +121,7 @@ def text(value: str, name: str, field: str, most: int, lines: bool = False) -> s
 def fraction(value: str, name: str, field: str) -> Fraction:
     """A positive reduced fraction such as "1" or "1/10", the one spelling of that number."""
     if not _FRACTION.fullmatch(value) or str(Fraction(value)) != value:
-        raise RefusedError(
-            name, field, f"must be a positive reduced fraction, such as 1 or 1/10, got {shown(value)}"
-        )
+        raise RefusedError(name, field, f"must be a positive reduced fraction, such as 1 or 1/10, got {shown(value)}")
     return Fraction(value)
 
 
@@ -143,9 +136,7 @@ def level(value: Mapping[str, Any], name: str, field: str) -> Level:
     epsilon = fraction(value["epsilon"], name, f"{field}.epsilon")
     found = PrivacyLevel(epsilon, fraction(value["precision"], name, f"{field}.precision"))
     if not MIN_RATE <= found.rate <= 1000:
-        raise RefusedError(
-            name, field, f"must have an epsilon/N from 2^-40 to 1000, got {float(found.rate):.6g}"
-        )
+        raise RefusedError(name, field, f"must have an epsilon/N from 2^-40 to 1000, got {float(found.rate):.6g}")
     return found
 
 

@@ -243,9 +243,7 @@ def _read_meta(reader: Reader) -> dict[str, Any]:
     if not isinstance(meta, dict):
         raise reader.fault(f"must describe itself with the keys format and format_version, got {shown(meta)}")
     if missing := [key for key in ("format", "format_version") if key not in meta]:
-        raise reader.fault(
-            f"must describe itself with the keys format and format_version, got no {missing[0]!r}"
-        )
+        raise reader.fault(f"must describe itself with the keys format and format_version, got no {missing[0]!r}")
     if meta["format"] != FORMAT:
         raise reader.fault(f"must have format {FORMAT!r}, got {ascii(meta['format'])[:40]}")
     version = meta["format_version"]
@@ -263,9 +261,7 @@ def _read_meta(reader: Reader) -> dict[str, Any]:
         pairs = enumerate(zip(content, canonical(meta), strict=False))
         place = next((place for place, (one, other) in pairs if one != other), len(canonical(meta)))
         got = f"{shown(content[place : place + 16])} at byte {place}"
-        raise reader.fault(
-            f"must hold its description as canonical JSON (sorted keys, no blanks, ASCII), got {got}"
-        )
+        raise reader.fault(f"must hold its description as canonical JSON (sorted keys, no blanks, ASCII), got {got}")
     _check_meta(meta, reader.fault)
     return meta
 
@@ -279,9 +275,7 @@ def _check_meta(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> N
     if layout == "csr" and len(shape) != 2:
         raise fault(f"must have two axes to be sparse, got {len(shape)}")
     if layout == "csr" and not (meta["truncated"] or "source" in meta):
-        raise fault(
-            "must have truncated or imported reports to be sparse, got signed reports without a source"
-        )
+        raise fault("must have truncated or imported reports to be sparse, got signed reports without a source")
     if not 0 <= meta["stored"] <= prod(shape) or (layout == "dense" and meta["stored"] != prod(shape)):
         raise fault(f"must store as many reports as its shape allows, got {str(meta['stored'])[:40]}")
     several = meta["mechanism_per_row"] or "mechanism_shape" in meta
@@ -290,9 +284,7 @@ def _check_meta(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -> N
     _check_by_cell(meta, fault)
     if "exposure_shape" in meta and not exposure_fits(meta["exposure_shape"], tuple(shape)):
         got = shown(meta["exposure_shape"])
-        raise fault(
-            f"must have an exposure whose shape broadcasts to {shape}, that of its reports, got {got}"
-        )
+        raise fault(f"must have an exposure whose shape broadcasts to {shape}, that of its reports, got {got}")
     if "totals" in meta:
         try:
             _totals.check_described(meta["totals"], tuple(shape))
@@ -310,9 +302,7 @@ def _check_by_cell(meta: dict[str, Any], fault: Callable[[str], ReleaseError]) -
             raise fault("must have mechanisms by cell or by row, got both")
         fits = len(over) == len(shape) and all(type(n) is int for n in over)
         if not fits or any(n not in (1, m) for n, m in zip(over, shape, strict=False)):
-            raise fault(
-                f"must have mechanisms by cell that broadcast to its shape, {shape}, got {shown(over)}"
-            )
+            raise fault(f"must have mechanisms by cell that broadcast to its shape, {shape}, got {shown(over)}")
     if masked is not None and meta["layout"] != "dense":
         raise fault(f"must be dense to have masked cells, got layout {meta['layout']!r}")
     if masked is not None and not 0 < masked < prod(shape):
@@ -331,9 +321,7 @@ def _of_rows(reader: Reader, known: list[Mechanism], which: Any) -> tuple[Mechan
     used, twice = list(dict.fromkeys(order)), [each for each in known if known.count(each) > 1]
     if twice or used != list(range(len(known))):
         got = f"{shown(twice[0])} twice" if twice else f"mechanisms {shown(used)} of {len(known)}"
-        raise reader.fault(
-            f"must give each row one of its mechanisms, different ones in order of first use, got {got}"
-        )
+        raise reader.fault(f"must give each row one of its mechanisms, different ones in order of first use, got {got}")
     return tuple(known[i] for i in order)
 
 

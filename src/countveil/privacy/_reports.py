@@ -75,9 +75,7 @@ def _frozen_lists(reports: Any, truncated: bool, real: bool) -> tuple[Any, tuple
         whole = type(value) is int and -(2**63) <= value < 2**63
         if not (whole or (real and type(value) is float and abs(value) != math.inf)):
             wanted = "numbers, or NaN where a count has none" if real else "64-bit whole numbers"
-            raise ReleaseError(
-                f"reports must be {wanted}, got {shown(value)} at index {index_of(place, shape)}"
-            )
+            raise ReleaseError(f"reports must be {wanted}, got {shown(value)} at index {index_of(place, shape)}")
     _check_sign(min((value for value in flat if value < 0), default=0), truncated)
     return reports, shape
 
@@ -138,9 +136,7 @@ def check_directed(directed: bool | None, reports: Any, shape: tuple[int, ...]) 
     if type(directed) is not bool:
         raise ReleaseError(f"directed must be True, False or None, got {directed!r}")
     if len(shape) != 2 or shape[0] != shape[1]:
-        raise ReleaseError(
-            f"reports of a network must be square, one row and one column per actor, got {shape}"
-        )
+        raise ReleaseError(f"reports of a network must be square, one row and one column per actor, got {shape}")
     if not directed and (below := first_below(reports)):
         raise ReleaseError(
             f"reports of an undirected network must be 0 below the diagonal, got a nonzero report at index {below}"
@@ -213,9 +209,5 @@ def describe_labels(labels: Labels, names: Sequence[str | None] | None = None) -
     if not counted:
         return ""
     said = " and ".join(counted) if len(counted) < 3 else f"{', '.join(counted[:-1])} and {counted[-1]}"
-    verb = (
-        "is published as it is"
-        if said.startswith("1 ") and len(counted) == 1
-        else "are published as they are"
-    )
+    verb = "is published as it is" if said.startswith("1 ") and len(counted) == 1 else "are published as they are"
     return f"{said} {verb}, without noise."

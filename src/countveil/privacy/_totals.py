@@ -32,9 +32,7 @@ class ReleasedTotals(NamedTuple):
     over: tuple[int, ...] | None  # axes, rising; None where there are groups
     values: tuple[int | float | None, ...]
     mechanism: Mechanism | None = None  # None where totals are exact
-    groups: Any = (
-        None  # of every cell in row-major order, the number of its total or -1: a read-only array or a tuple
-    )
+    groups: Any = None  # of every cell in row-major order, the number of its total or -1: a read-only array or a tuple
     labels: tuple[str, ...] | None = None  # of groups
 
 
@@ -173,25 +171,16 @@ def check_described(families: list[Any], shape: tuple[int, ...]) -> None:
                 f"must describe every family of totals with the keys {sorted(_KEYS)}, got {got} in family {number}"
             )
         over, size, groups, labels = each["over"], each["size"], each["groups"], each["labels"]
-        if (
-            type(groups) is not bool
-            or groups != (over is None)
-            or type(size) is not int
-            or not 0 < size < LARGEST
-        ):
+        if type(groups) is not bool or groups != (over is None) or type(size) is not int or not 0 < size < LARGEST:
             got = f"over {shown(over)}, groups {shown(groups)} and size {shown(size)} in family {number}"
-            raise ReleaseError(
-                f"must have families of totals over axes or groups, of a positive size, got {got}"
-            )
+            raise ReleaseError(f"must have families of totals over axes or groups, of a positive size, got {got}")
         if over is not None:
             left = prod(shape_of(over, shape)) if type(over) is list else None
             if left != size:
                 got = f"{size} over {shown(over)} in family {number}"
                 raise ReleaseError(f"must have as many totals as cells that are left, got {got}")
         if labels is not None and type(labels) is not list:
-            raise ReleaseError(
-                f"must have labels of groups as a list, got {shown(labels)} in family {number}"
-            )
+            raise ReleaseError(f"must have labels of groups as a list, got {shown(labels)} in family {number}")
 
 
 def array_shapes(meta: Mapping[str, Any], shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:

@@ -17,9 +17,7 @@ class Waves(NamedTuple):
     of_row: tuple[int, ...]
 
 
-def checked(
-    waves: Waves | None, row_labels: tuple[str, ...] | None, rows: int, directed: bool | None
-) -> Waves | None:
+def checked(waves: Waves | None, row_labels: tuple[str, ...] | None, rows: int, directed: bool | None) -> Waves | None:
     """The waves as tuples; raises ReleaseError where they do not fit the rows, or a person is in one twice."""
     if waves is None:
         return None
@@ -36,9 +34,7 @@ def checked(
     if wrong := first_wrong(of_row, lambda place: type(place) is int and 0 <= place < len(names)):
         raise ReleaseError(f"{rule}, got {wrong}")
     if row_labels is None:
-        raise ReleaseError(
-            "waves must come with row labels, which identify whose reports they are, got no row labels"
-        )
+        raise ReleaseError("waves must come with row labels, which identify whose reports they are, got no row labels")
     if directed is not None:
         raise ReleaseError(f"waves must be None for a network, got waves with directed={directed}")
     people = spelt_alike(row_labels)
@@ -83,16 +79,12 @@ def added(levels: Sequence[Level]) -> Level:
     return summed
 
 
-def in_words(
-    waves: Waves | None, row_labels: tuple[str, ...] | None, levels: Level | tuple[Level, ...] | None
-) -> str:
+def in_words(waves: Waves | None, row_labels: tuple[str, ...] | None, levels: Level | tuple[Level, ...] | None) -> str:
     """How many people were asked in which waves, and what all reports of one of them promise; empty without waves."""
     if waves is None or row_labels is None:
         return ""
     people, number = len(set(spelt_alike(row_labels))), len(waves.names)
-    said = (
-        f" Rows are reports of {people} people in {number} waves: rows with the same label are one person's."
-    )
+    said = f" Rows are reports of {people} people in {number} waves: rows with the same label are one person's."
     if levels is None:
         return said
     every = levels if isinstance(levels, tuple) else (levels,) * len(row_labels)

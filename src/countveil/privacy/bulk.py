@@ -54,9 +54,7 @@ def privatize_to_files(
                 "part by itself"
             )
         names = None if column_labels is None else tuple(column_labels)
-        tables: Iterator[tuple[Counts, Levels]] = (
-            (_counts.read(part, None, names, None), level) for part in counts
-        )
+        tables: Iterator[tuple[Counts, Levels]] = ((_counts.read(part, None, names, None), level) for part in counts)
     else:
         table = _counts.read(counts, row_labels, column_labels, None)
         tables = _runs(table, read_levels(level, table.shape[0], table.labels[0]), rows_per_file)
@@ -80,9 +78,7 @@ def _runs(table: Counts, levels: Levels, size: int) -> Iterator[tuple[Counts, Le
         yield part, levels if isinstance(levels, Level) else levels[rows]
 
 
-def _write(
-    tables: Iterator[tuple[Counts, Levels]], truncate: bool | None, folder: Path, threads: int
-) -> list[str]:
+def _write(tables: Iterator[tuple[Counts, Levels]], truncate: bool | None, folder: Path, threads: int) -> list[str]:
     """Writes one file per table, ``threads`` at a time; returns their names."""
     names: list[str] = []
     columns: Any = None

@@ -161,10 +161,7 @@ class ConcentratedLevel(Level):
         rows = [
             ("rho", short(self._rho)),
             ("sigma^2", short(self.variance)),
-            (
-                f"epsilon at delta = {promise_of_rho.DELTA_SHOWN}",
-                rounded_up(self.epsilon_for(promise_of_rho.DELTA)),
-            ),
+            (f"epsilon at delta = {promise_of_rho.DELTA_SHOWN}", rounded_up(self.epsilon_for(promise_of_rho.DELTA))),
             ("true zeros reported as positive", f"{self.false_positive_rate:.2%}"),
         ]
         return card("ConcentratedLevel", rows, self.describe())

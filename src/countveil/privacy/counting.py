@@ -127,9 +127,7 @@ def format_of(content: bytes) -> str | None:
 def count(content: bytes, form: str, axes: tuple[tuple[str, ...], ...], name: str) -> Counted:
     """Counts from the bytes of a record in one of FORMATS; raises RefusedError."""
     if key := format_of(content):
-        raise RefusedError(
-            name, _fields.WHOLE_FILE, f"must be plain text, got a file of another kind. {BOTH[key]}"
-        )
+        raise RefusedError(name, _fields.WHOLE_FILE, f"must be plain text, got a file of another kind. {BOTH[key]}")
     text = _decoded(content, name)
     if form == "text":
         return count_text(text, axes[0])

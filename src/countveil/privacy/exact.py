@@ -56,9 +56,7 @@ def from_text(name: str, text: Any) -> Fraction:
     Raises ValueError for anything else.
     """
     if not isinstance(text, str) or not _FRACTION.fullmatch(text) or str(Fraction(text)) != text:
-        raise ValueError(
-            f"{name} must be a reduced fraction in text, such as 1 or 1/10, got {ascii(text)[:40]}"
-        )
+        raise ValueError(f"{name} must be a reduced fraction in text, such as 1 or 1/10, got {ascii(text)[:40]}")
     return exact(name, Fraction(text))
 
 

@@ -90,9 +90,7 @@ def default_path() -> Path:
     try:
         return Path.home() / ".countveil" / "ledger.sqlite3"
     except RuntimeError:
-        raise RefusedError(
-            "~/.countveil", "the ledger", f"has no place without a home directory; {_NAME_IT}"
-        ) from None
+        raise RefusedError("~/.countveil", "the ledger", f"has no place without a home directory; {_NAME_IT}") from None
 
 
 class Ledger:
@@ -167,9 +165,7 @@ class Ledger:
             yield
         except sqlite3.Error as error:
             busy = isinstance(error, sqlite3.OperationalError) and "locked" in str(error)
-            rule = (
-                "must be free within a minute, got it locked" if busy else f"must be readable, got: {error}"
-            )
+            rule = "must be free within a minute, got it locked" if busy else f"must be readable, got: {error}"
             raise RefusedError(self.path, "the ledger", rule) from error
 
     @contextmanager
@@ -240,17 +236,11 @@ class Ledger:
 
     def _asked(self, record: bytes, study: Study, level: Level) -> list[Entry]:
         return self._entries(
-            "record = ? AND study = ? AND epsilon = ? AND precision = ?",
-            *(record, study.asked, *_stored(level)),
+            "record = ? AND study = ? AND epsilon = ? AND precision = ?", *(record, study.asked, *_stored(level))
         )
 
     def obtain(
-        self,
-        study: Study,
-        record: str,
-        level: Level,
-        make: Callable[[str], bytes],
-        anew: bool = False,
+        self, study: Study, record: str, level: Level, make: Callable[[str], bytes], anew: bool = False
     ) -> Entry:
         """The report about a record: the stored one, or else what ``make`` returns for its token, stored.
 
@@ -300,9 +290,7 @@ class Ledger:
                 raise RefusedError(self.path, "the report", rule)
             if stored.gone is None:
                 self._check(stored.record, stored.study, stored.level, bool(stored.anew))
-                self._connection.execute(
-                    "UPDATE releases SET gone = ? WHERE number = ?", (_now(), stored.number)
-                )
+                self._connection.execute("UPDATE releases SET gone = ? WHERE number = ?", (_now(), stored.number))
         return stored.report
 
     def _check(self, record: bytes, study: str, level: Level, anew: bool) -> None:

@@ -22,9 +22,7 @@ def normalised(name: str) -> str:
     """
     seen = _BLANK.sub(" ", _INVISIBLE.sub("", name)).strip(" ")
     if not seen or any(unicodedata.category(character) == "Cs" for character in seen):
-        raise RefusedError(
-            "the ledger", "name", f"must name a record, got {ascii(name)[:40]}. {BOTH['no_name']}"
-        )
+        raise RefusedError("the ledger", "name", f"must name a record, got {ascii(name)[:40]}. {BOTH['no_name']}")
     folded = "".join(c.lower().upper().lower() for c in unicodedata.normalize("NFC", seen))
     return unicodedata.normalize("NFC", folded)
 

@@ -57,9 +57,7 @@ def recorded(release: Release, directed: bool | None) -> Release:
     if directed is None:
         return release
     reports = release.reports if directed else above(release.reports)
-    return Release(
-        reports, release.mechanism, release.truncated, release.labels, release.simulated, directed=directed
-    )
+    return Release(reports, release.mechanism, release.truncated, release.labels, release.simulated, directed=directed)
 
 
 def above(reports: Any) -> Any:

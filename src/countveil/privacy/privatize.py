@@ -53,9 +53,7 @@ def privatize(
     table = _counts.read(counts, row_labels, column_labels, vocabulary)
     network.check_counts(table, directed)
     levels = read_levels(level, table.shape[0], table.labels[0])
-    return network.recorded(
-        privatize_checked(table, levels, read_truncate(truncate, table, levels)), directed
-    )
+    return network.recorded(privatize_checked(table, levels, read_truncate(truncate, table, levels)), directed)
 
 
 def privatize_checked(table: Counts, levels: Levels, truncate: bool) -> Release:
@@ -117,9 +115,7 @@ def read_truncate(truncate: bool | None, table: Counts, levels: Levels) -> bool:
     return table.sparse and not mechanism.signed_only if truncate is None else truncate
 
 
-def release(
-    table: Counts, levels: Levels, truncate: bool, row_noise: RowNoise, *, simulated: bool = False
-) -> Release:
+def release(table: Counts, levels: Levels, truncate: bool, row_noise: RowNoise, *, simulated: bool = False) -> Release:
     """The release of checked counts with the given noise, in the container that fits."""
     import numpy as np
 

@@ -89,11 +89,7 @@ class Release:
         object.__setattr__(self, "mechanism", _mechanisms(mechanism, shape, source))
         if source is not None:
             check_kinds(kept, self.mechanism, shape)
-        if (
-            truncated
-            and source is None
-            and (cut := [each for each in self.known_mechanisms if each.signed_only])
-        ):
+        if truncated and source is None and (cut := [each for each in self.known_mechanisms if each.signed_only]):
             raise ReleaseError(f"truncated must be False with {cut[0].title}, got True")
         check_labels(self.labels, shape)
         check_directed(directed, kept, shape)
@@ -147,19 +143,13 @@ class Release:
     def epsilon(self) -> Fraction | tuple[Fraction, ...]:
         """epsilon, exactly: one, or one per row; ReleaseError if the mechanism keeps none."""
         levels = self._epsilon_levels("epsilon")
-        return (
-            levels.epsilon if isinstance(levels, PrivacyLevel) else tuple(level.epsilon for level in levels)
-        )
+        return levels.epsilon if isinstance(levels, PrivacyLevel) else tuple(level.epsilon for level in levels)
 
     @property
     def precision(self) -> Fraction | tuple[Fraction, ...]:
         """N, exactly: one, or one per row; ReleaseError if the mechanism keeps no epsilon at an N."""
         levels = self._epsilon_levels("precision")
-        return (
-            levels.precision
-            if isinstance(levels, PrivacyLevel)
-            else tuple(level.precision for level in levels)
-        )
+        return levels.precision if isinstance(levels, PrivacyLevel) else tuple(level.precision for level in levels)
 
     def _epsilon_levels(self, wanted: str) -> PrivacyLevel | tuple[PrivacyLevel, ...]:
         """``levels`` where they promise epsilon; ReleaseError, which names what was wanted, where they promise rho."""
@@ -169,9 +159,7 @@ class Release:
         every = (levels,) if isinstance(levels, Level) else levels
         kept = tuple(level for level in every if isinstance(level, PrivacyLevel))
         if len(kept) < len(every):
-            raise ReleaseError(
-                f"{wanted} must be stated by the mechanism, got {self._title}, which states rho"
-            )
+            raise ReleaseError(f"{wanted} must be stated by the mechanism, got {self._title}, which states rho")
         return kept
 
     @property
@@ -219,9 +207,7 @@ class Release:
         """The level of each different mechanism; None if one of them keeps none, or they differ from cell to cell."""
         if isinstance(self.mechanism, ByCell):
             return None
-        found = {
-            each: level for each in self.known_mechanisms if (level := PrivacyLevel.kept_by(each)) is not None
-        }
+        found = {each: level for each in self.known_mechanisms if (level := PrivacyLevel.kept_by(each)) is not None}
         return found if len(found) == len(self.known_mechanisms) else None
 
     @cached_property
@@ -233,15 +219,11 @@ class Release:
     @property
     def _title(self) -> str:
         """What was done, as in "counts with two-sided geometric noise (version 1)"."""
-        return " or ".join(
-            dict.fromkeys(f"{each.title} (version {each.version})" for each in self.known_mechanisms)
-        )
+        return " or ".join(dict.fromkeys(f"{each.title} (version {each.version})" for each in self.known_mechanisms))
 
     def _describe_kind(self) -> str:
         """Whether reports are cut at zero, and what that means where it is known; empty where nothing is known."""
-        if self.source is not None and not all(
-            isinstance(each, TwoSidedGeometric) for each in self.known_mechanisms
-        ):
+        if self.source is not None and not all(isinstance(each, TwoSidedGeometric) for each in self.known_mechanisms):
             return ""
         return f", {self._describe_cut()}"
 
@@ -266,10 +248,7 @@ class Release:
             by_cell = isinstance(self.mechanism, ByCell)
             which = "Cells have different mechanisms" if by_cell else "Every row has its own mechanism"
             return f"{which}; what follows is said of the least protected. {least.describe()}"
-        lowest, highest = (
-            short(min(level.loss for level in self._known_levels.values())),
-            short(self._weakest.loss),
-        )
+        lowest, highest = (short(min(level.loss for level in self._known_levels.values())), short(self._weakest.loss))
         loss = "epsilon/N" if isinstance(self._weakest, PrivacyLevel) else "rho"
         return (
             f"Every row has its own level, {loss} from {lowest} to {highest}; "
@@ -328,11 +307,7 @@ class Release:
         """Sizes and noise only, never a report or a label."""
         rows = [
             ("reports", " × ".join(f"{length:,}" for length in self.shape)),
-            *(
-                [("kind", "truncated at zero" if self.truncated else "signed")]
-                if self._describe_kind()
-                else []
-            ),
+            *([("kind", "truncated at zero" if self.truncated else "signed")] if self._describe_kind() else []),
             ("noise", self._strength() + (", SIMULATED" if self.simulated else "")),
             *([] if self.source is None else [("imported from", self.source)]),
             ("labels", ", ".join("no" if names is None else f"{len(names):,}" for names in self.labels)),
@@ -351,9 +326,7 @@ class Release:
         return f"{names}, {kind} {strengths[0]:.4g} to {strengths[-1]:.4g}, by row"
 
 
-def _mechanisms(
-    given: Any, shape: tuple[int, ...], source: str | None
-) -> Mechanism | tuple[Mechanism, ...] | ByCell:
+def _mechanisms(given: Any, shape: tuple[int, ...], source: str | None) -> Mechanism | tuple[Mechanism, ...] | ByCell:
     """The mechanism, one per row, or those of cells, that a release may state; raises ReleaseError for others."""
     if isinstance(given, ByCell):
         return _cells.checked(given, shape, source)
@@ -391,9 +364,7 @@ def checked_source(source: Any) -> str | None:
     if source is None:
         return None
     if not isinstance(source, str) or not source.strip() or len(source) > LONGEST_SOURCE:
-        raise ReleaseError(
-            f"source must be a line of 1 to {LONGEST_SOURCE} characters, got {ascii(source)[:60]}"
-        )
+        raise ReleaseError(f"source must be a line of 1 to {LONGEST_SOURCE} characters, got {ascii(source)[:60]}")
     if not source.isprintable():
         raise ReleaseError(f"source must be one line of printable text, got {ascii(source)[:60]}")
     return source
@@ -409,9 +380,7 @@ def in_words(source: str | None) -> str:
     )
 
 
-def check_kinds(
-    reports: Any, mechanism: Mechanism | tuple[Mechanism, ...] | ByCell, shape: tuple[int, ...]
-) -> None:
+def check_kinds(reports: Any, mechanism: Mechanism | tuple[Mechanism, ...] | ByCell, shape: tuple[int, ...]) -> None:
     """Raises ReleaseError for NaN where every count has a report, and for fractions where reports are whole.
 
     ``reports`` is an array or nested lists, or sparse, whose reports are whole.
@@ -421,9 +390,7 @@ def check_kinds(
     for each, part in _parts(reports, mechanism, shape):
         absent, fraction = _absent_and_fraction(part)
         if absent and not getattr(each, "absent", False):
-            raise ReleaseError(
-                f"reports must not be missing, because {each.name} gives every count a report, got NaN"
-            )
+            raise ReleaseError(f"reports must not be missing, because {each.name} gives every count a report, got NaN")
         if fraction is not None and not getattr(each, "real", False):
             raise ReleaseError(f"reports must be whole numbers with {each.name}, got {fraction}")
 

@@ -138,20 +138,14 @@ def decode(content: bytes, study: Study, name: str) -> Report:
     level = _fields.level(value["level"], name, "level")
     if level not in study.levels:
         offered = ", ".join(each.spelt() for each in study.levels)
-        raise RefusedError(
-            name, "level", f"must be one that the study offers, {offered}, got {level.spelt()}"
-        )
+        raise RefusedError(name, "level", f"must be one that the study offers, {offered}, got {level.spelt()}")
     if not _TOKEN.fullmatch(value["participant"]):
-        raise RefusedError(
-            name, "participant", f"must be 32 hexadecimal digits, got {shown(value['participant'])}"
-        )
+        raise RefusedError(name, "participant", f"must be 32 hexadecimal digits, got {shown(value['participant'])}")
     _check_values(value["reports"], study, name)
     body, seal = content[:-_SEAL_LENGTH], content[-_SEAL_LENGTH:]
     if seal != _SEAL % hashlib.sha256(body).hexdigest().encode("ascii"):
         raise RefusedError(
-            name,
-            "sha256",
-            f"must be the SHA-256 of all before it, got {shown(value['sha256'])}: the file was changed",
+            name, "sha256", f"must be the SHA-256 of all before it, got {shown(value['sha256'])}: the file was changed"
         )
     return Report(value["participant"], level, value["reports"], wave, covariates)
 
@@ -159,11 +153,7 @@ def decode(content: bytes, study: Study, name: str) -> Report:
 def _of_study(value: dict[str, Any], study: Study, name: str) -> tuple[str, ...]:
     """The covariates that a report states, if the study has any; raises RefusedError."""
     if bool(study.covariates) != ("covariates" in value):
-        rule = (
-            "must be there, got no such field"
-            if study.covariates
-            else "must be left out in a study without them"
-        )
+        rule = "must be there, got no such field" if study.covariates else "must be left out in a study without them"
         raise RefusedError(name, "covariates", rule)
     return _covariates.of_report(study.covariates, value.get("covariates", {}), name)
 

@@ -159,8 +159,7 @@ class Study:
             **({"covariates": asked} if asked else {}),
             "mechanism": self.mechanism,
             "levels": [
-                {name: str(number) for name, number in level.numbers().items()}
-                | {"meaning": level.describe()}
+                {name: str(number) for name, number in level.numbers().items()} | {"meaning": level.describe()}
                 for level in self.levels
             ],
             "reports": "truncated" if self.truncated else "signed",
@@ -195,22 +194,11 @@ class Study:
             f"A report holds {self.cells} noisy counts ({sizes}), {kind}, and a random token that stands for "
             "you; no name and no time."
         )
-        holds += (
-            "" if not self.covariates else " Beside them stand the covariates below, which are not noisy."
-        )
+        holds += "" if not self.covariates else " Beside them stand the covariates below, which are not noisy."
         head = [self.title, "", self.purpose, "", f"Contact: {self.contact}"]
         head += [] if self.address is None else [f"The page of this study can send reports to {self.address}"]
         head += [f"Study {self.id}", ""]
-        offered = [
-            holds,
-            *rule,
-            "",
-            "Levels:",
-            *levels,
-            "",
-            *self._describe_covariates(),
-            *self._describe_waves(),
-        ]
+        offered = [holds, *rule, "", "Levels:", *levels, "", *self._describe_covariates(), *self._describe_waves()]
         return "\n".join([*head, *offered, *wording.statements(self.unit, self.of_rho)])
 
     def _describe_covariates(self) -> list[str]:
@@ -257,9 +245,7 @@ def new(
     kept = tuple(levels)
     _check_number(kept, "the study")
     if len({type(level) for level in kept}) > 1:
-        raise RefusedError(
-            "the study", "levels", "must be of one kind, got levels of epsilon and levels of rho"
-        )
+        raise RefusedError("the study", "levels", "must be of one kind, got levels of epsilon and levels of rho")
     every = tuple(waves), None, tuple(covariates)
     study = Study(title, purpose, contact, kept, kind, frozen, truncated, address, *every)
     if kind == WORDS and len(frozen) == 1:
@@ -311,9 +297,7 @@ def read(content: bytes, name: str) -> Study:
     )
     if value["schema"]["hash"] != study.schema_hash:
         got = shown(value["schema"]["hash"])
-        raise RefusedError(
-            name, "schema.hash", f"must be the hash of the axes, {study.schema_hash}, got {got}"
-        )
+        raise RefusedError(name, "schema.hash", f"must be the hash of the axes, {study.schema_hash}, got {got}")
     _check_id(value, name)
     return study
 

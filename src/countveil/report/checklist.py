@@ -77,14 +77,7 @@ COMMANDS = {
     "BlockModel": ("blocks", "--communities"),
     "TensorModel": ("tensor", "--components"),
 }  # of a model: to fit it, and the option of `countveil compare` and `countveil fit`
-OPTIONS = (
-    "method",
-    "draws",
-    "tune",
-    "chains",
-    "likelihood",
-    "dispersion",
-)  # of `countveil fit`, too
+OPTIONS = ("method", "draws", "tune", "chains", "likelihood", "dispersion")  # of `countveil fit`, too
 VOUCHES = {
     "exact": "Nobody has to: these are true counts.",
     "naive": "The reports were treated as true counts, so nothing is assumed about their noise.",
@@ -126,11 +119,7 @@ class Checklist(NamedTuple):
 
     def __str__(self) -> str:
         """Markdown with a box per item, open where something is still to be done; it ends without a line end."""
-        lines: list[str] = [
-            "# Checklist for a paper",
-            "",
-            f"{len(self.open)} of {len(self.items)} boxes are open.",
-        ]
+        lines: list[str] = ["# Checklist for a paper", "", f"{len(self.open)} of {len(self.items)} boxes are open."]
         section = ""
         for item in self.items:
             if item.section != section:
@@ -187,9 +176,7 @@ def again(files: Files) -> str:
     return f"countveil checklist {files.fit} --release {files.release}"
 
 
-def data_items(
-    fit: FactorizationEstimator, data: Observations | None, releases: Releases, files: Files
-) -> Rows:
+def data_items(fit: FactorizationEstimator, data: Observations | None, releases: Releases, files: Files) -> Rows:
     """Size, masked cells, what was done to the counts, and who says so."""
     cells = int(np.prod([len(names) for names in fit._reader.axes.values()], dtype=np.int64))
     masked = masked_kept(fit.posterior) if data is None else data.n_masked
@@ -208,8 +195,7 @@ def data_items(
         (
             "Who vouches for it",
             bool(vouched),
-            vouched
-            or "The fit was made of private counts, and does not keep whether a release states their noise.",
+            vouched or "The fit was made of private counts, and does not keep whether a release states their noise.",
             "" if vouched else again(files),
         ),
     ]
@@ -265,9 +251,7 @@ def model_items(fit: FactorizationEstimator, files: Files) -> Rows:
         *((f"Prior of {name}", True, said, "") for name, said in priors_of(fit)),
         ("Parameters", True, f"{parameters(fit)}.", ""),
     ]
-    unchecked = (
-        f"Fits keep no draws from their prior. {GUIDE} has code that draws from it: state what it allows."
-    )
+    unchecked = f"Fits keep no draws from their prior. {GUIDE} has code that draws from it: state what it allows."
     return [*rows, ("Prior predictive check", False, unchecked, "")]
 
 
@@ -297,9 +281,7 @@ def mechanism_items(found: Diagnostics) -> Rows:
     return [("Stated mechanism", state is MechanismState.CONSISTENT, str(found.mechanism), "")]
 
 
-def diagnostic_items(
-    fit: FactorizationEstimator, found: Diagnostics, data: Observations | None, files: Files
-) -> Rows:
+def diagnostic_items(fit: FactorizationEstimator, found: Diagnostics, data: Observations | None, files: Files) -> Rows:
     """The verdict, the mechanism, every quantity's numbers, the support of components, and the total."""
     trusted = found.state in (State.SAFE, State.WITH_SUPPORT)
     rows: Rows = [(f"Verdict: {found.state.value}", trusted, found.verdict, ""), *mechanism_items(found)]
@@ -313,10 +295,7 @@ def diagnostic_items(
         rows.append((f"Chains: {name}", quantity_of(name, row)[1], f"{listed}: {said}.", ""))
     rows += [supports(fit, part.axes[0], part.many) for part in fit._reader.kinds]
     if fit.posterior.attrs["observations"] == "exact":
-        return [
-            *rows,
-            ("Expected sum of counts", True, "The fit is of true counts, which are not printed here.", ""),
-        ]
+        return [*rows, ("Expected sum of counts", True, "The fit is of true counts, which are not printed here.", "")]
     totals = fit.totals()
     if totals is None and data is not None and not isinstance(data.noise, AnyMechanismNoise):
         totals = totals_of(fit, data)
@@ -339,12 +318,7 @@ def supports(fit: FactorizationEstimator, axis: str, many: str) -> tuple[str, bo
         if support <= 1.0 - 1e-9
     )
     rest = f" Others, with their support: {others}." if others else ""
-    return (
-        f"Support of the {many}",
-        True,
-        f"{every} of {len(table)} that chains found are in all chains.{rest}",
-        "",
-    )
+    return (f"Support of the {many}", True, f"{every} of {len(table)} that chains found are in all chains.{rest}", "")
 
 
 def predictive_items(fit: FactorizationEstimator, found: Check | None, files: Files, given: bool) -> Rows:

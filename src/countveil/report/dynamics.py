@@ -39,9 +39,7 @@ def dynamics_of(fit: FactorizationEstimator, ahead: Forecast | None) -> Dynamics
     """
     if not isinstance(fit, DynamicModel):
         if ahead is not None:
-            raise ValueError(
-                f"forecast must be None for a {type(fit).__name__}, which has no time steps, got one"
-            )
+            raise ValueError(f"forecast must be None for a {type(fit).__name__}, which has no time steps, got one")
         return None
     known = fit.parts.support(axis=fit.time_axis)
     stable = known[known["support"] > STABLE].sort_values("prevalence", ascending=False, kind="stable")
@@ -81,9 +79,7 @@ def rows_of(fit: DynamicModel, numbers: list[int]) -> list[tuple[str, str, str]]
         stays, goes = own[own["component"] == k], own[(own["component"] != k) & (own["share"] >= LEAST)]
         said = "; ".join(f"{row.component}: {share_of(row)}" for row in goes.itertuples())
         kept = share_of(next(stays.itertuples())) if len(stays) else "–"
-        found.append(
-            (titled("Component", k, names.get(k, "")), kept, said or f"nowhere, above {percent(LEAST)}")
-        )
+        found.append((titled("Component", k, names.get(k, "")), kept, said or f"nowhere, above {percent(LEAST)}"))
     return found
 
 
@@ -102,20 +98,14 @@ def fans_of(fit: DynamicModel, ahead: Forecast | None) -> tuple[int, str, list[P
     check_own(fit, ahead, others)
     sums = ahead.rates.sum([dim for dim in ahead.rates.dims if dim != along]).to_numpy()
     largest = np.argsort(-sums, kind="stable")[:FANS]
-    return (
-        steps,
-        along,
-        [fan_picture(fit, ahead, fit._reader.axes[along].tolist()[i], along) for i in largest],
-    )
+    return (steps, along, [fan_picture(fit, ahead, fit._reader.axes[along].tolist()[i], along) for i in largest])
 
 
 def fan_picture(fit: DynamicModel, ahead: Forecast, label: object, along: str) -> Picture:
     """Counts of one thing until now, and those that may come."""
     sums = ahead.counts.sum([dim for dim in ahead.counts.dims if dim not in ("draw", along, fit.time_axis)])
     draws = (
-        sums.isel({along: fit._reader.axes[along].tolist().index(label)})
-        .transpose("draw", fit.time_axis)
-        .to_numpy()
+        sums.isel({along: fit._reader.axes[along].tolist().index(label)}).transpose("draw", fit.time_axis).to_numpy()
     )
     middle, names = np.median(draws, axis=0), ahead.counts[fit.time_axis].to_numpy()
     said = ", ".join(f"{name}: {value:,.0f}" for name, value in zip(names, middle, strict=True))
@@ -129,9 +119,7 @@ def check_own(fit: DynamicModel, ahead: Forecast, others: list[str]) -> None:
     dims = {str(dim) for dim in ahead.counts.dims}
     known = fit._reader.axes
     if dims != {"draw", *known}:
-        raise ValueError(
-            f"forecast must come from this fit, over {list(known)}, got axes {sorted(dims - {'draw'})}"
-        )
+        raise ValueError(f"forecast must come from this fit, over {list(known)}, got axes {sorted(dims - {'draw'})}")
     for axis in others:
         if not pd.Index(ahead.counts[axis].to_numpy()).equals(pd.Index(known[axis])):
             got = f"{ahead.counts[axis].to_numpy().tolist()!r:.60} and not {list(known[axis])!r:.60}"

@@ -41,17 +41,13 @@ def over_axes(fit: FactorizationEstimator, release: Release | Observations) -> O
     return both_forms(fit, release)[0]
 
 
-def both_forms(
-    fit: FactorizationEstimator, release: Release | Observations
-) -> tuple[Observations, Observations]:
+def both_forms(fit: FactorizationEstimator, release: Release | Observations) -> tuple[Observations, Observations]:
     """The release over the axes of the fit's data, and as ``observed``, whose errors it raises."""
     axes = fit._reader.axes
     shape = tuple(len(known) for known in axes.values())
     waves = by_wave(release) if isinstance(release, Release) and release.extras.waves is not None else None
     steps_added = isinstance(fit, DynamicModel)  # so that its axis of time may be longer
-    if waves is not None and (
-        waves.mode_shape == shape or (steps_added and len(waves.mode_shape) == len(shape))
-    ):
+    if waves is not None and (waves.mode_shape == shape or (steps_added and len(waves.mode_shape) == len(shape))):
         data: Observations = waves
     else:
         data = in_shape_of(fit, observations_of(release))
@@ -93,14 +89,10 @@ def check_noise(fit: FactorizationEstimator, data: Observations) -> None:
         row = int(np.argmax(differs))
         own, given = (np.broadcast_to(each, data.shape)[row] for each in (kept, data.cell_level))
         cell = int(np.argmax(~np.isclose(own, given, rtol=1e-9, atol=0.0)))
-        raise ValueError(
-            f"{rule}, with {noise.level} {own[cell]:.6g} in row {row}, got {given[cell]:.6g} in row {row}"
-        )
+        raise ValueError(f"{rule}, with {noise.level} {own[cell]:.6g} in row {row}, got {given[cell]:.6g} in row {row}")
 
 
-def in_shape_of(
-    fit: FactorizationEstimator, data: Data, labels: list[list[str] | None] | None = None
-) -> Data:
+def in_shape_of(fit: FactorizationEstimator, data: Data, labels: list[list[str] | None] | None = None) -> Data:
     """The reports of a release, folded into a tensor, with labels for its axes, where the fit is of one.
 
     Raises:

@@ -74,9 +74,7 @@ def fit_labels(fit: FactorizationEstimator) -> list[list[str] | None]:
     return [each.tolist() if each.dtype.kind in "OUT" else None for each in fit._reader.axes.values()]
 
 
-def compare(
-    fit: FactorizationEstimator, other: FactorizationEstimator, data: Observations, n: int
-) -> Comparison:
+def compare(fit: FactorizationEstimator, other: FactorizationEstimator, data: Observations, n: int) -> Comparison:
     """A fit and the naive one, with n members of each component; data is in the matrix form of the model."""
     rows = selected(data)
     visible = dense(data.take(rows))[1]

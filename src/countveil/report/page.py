@@ -134,9 +134,7 @@ def rendered(
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            f"the report needs Jinja2, which is missing: {install('report')}"
-        ) from error
+        raise ModuleNotFoundError(f"the report needs Jinja2, which is missing: {install('report')}") from error
     environment = Environment(
         loader=PackageLoader("countveil.report"), autoescape=True, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -303,9 +301,7 @@ def labels_for_readers(fit: FactorizationEstimator) -> dict[str, str]:
     """What readers call the quantities of the diagnostics."""
     _, model, layout = fit._fitted()
     singular = {many: many.removesuffix("s") for many in layout.plurals.values()}
-    one = {
-        dim: singular[layout.plurals[dim]] if dim in layout.plurals else dim for dim in layout.dims.values()
-    }
+    one = {dim: singular[layout.plurals[dim]] if dim in layout.plurals else dim for dim in layout.dims.values()}
     counted = fit._reader.kinds[0].whole.split()[-1] if fit._reader.kinds else "counts"
     found = {"total rate": f"sum of the expected {counted}"}
     for dim in fit._reader.axes:
@@ -316,9 +312,7 @@ def labels_for_readers(fit: FactorizationEstimator) -> dict[str, str]:
         each = "" if axis not in sides else " and ".join(one[layout.dims[a]] for a in sides[axis].observed)
         found[name] = DISPERSIONS.get(name, name) + (f" of each {each}" if each else "")
     for factor in model.factors:
-        named = " by ".join(
-            one[layout.dims[axis]].removesuffix("_to") for axis in factor.axes
-        )  # community_to
+        named = " by ".join(one[layout.dims[axis]].removesuffix("_to") for axis in factor.axes)  # community_to
         found[f"shape of {factor.name}"] = f"prior shape, {named}"
         found[f"{factor.name} over time"] = f"sums over time, {named}"
     return found
@@ -332,9 +326,7 @@ def diagnostic_rows(
         row = table.iloc[0]
         said = "converged" if row["converged"] else "stopped before it had converged: allow more iterations"
         shares = [
-            str(Share(row[f"{name}_share"], row[f"{name}_error"]))
-            if np.isfinite(row[f"{name}_share"])
-            else "–"
+            str(Share(row[f"{name}_share"], row[f"{name}_error"])) if np.isfinite(row[f"{name}_share"]) else "–"
             for name in ("signal", "total")
         ]
         return [("fit", [f"{int(row['iterations'])}", *shares], said)]
@@ -360,10 +352,7 @@ def facts_table(fit: FactorizationEstimator) -> list[tuple[str, str]]:
         ("interrupted", "yes: the draws until then are kept" if fit.interrupted_ else "no"),
         ("seconds", f"{fit.fit_seconds_:.1f}"),
         ("fitted with", str(facts["library"])),
-        (
-            "page made with",
-            f"countveil {__version__}, Python {platform.python_version()}, NumPy {np.__version__}",
-        ),
+        ("page made with", f"countveil {__version__}, Python {platform.python_version()}, NumPy {np.__version__}"),
     ]
 
 
@@ -372,6 +361,5 @@ def parameters(fit: FactorizationEstimator) -> str:
     given = json.loads(fit.posterior.attrs["parameters"])
     texts = {name: str(value) for name, value in sorted(given.items())}
     return ", ".join(
-        f"{name}={text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + '...'}"
-        for name, text in texts.items()
+        f"{name}={text if len(text) <= LONGEST_VALUE else text[:LONGEST_VALUE] + '...'}" for name, text in texts.items()
     )

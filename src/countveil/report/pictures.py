@@ -61,9 +61,7 @@ def over_time_picture(fit: Any) -> Picture | None:
     """The largest topics over time, if documents have dates."""
     if fit.dates_ is None:
         return None
-    axes = prevalence_over(
-        fit, fit.parts.prevalences().nlargest(MOST_TOPICS, "prevalence")["topic"].sort_values()
-    )
+    axes = prevalence_over(fit, fit.parts.prevalences().nlargest(MOST_TOPICS, "prevalence")["topic"].sort_values())
     shown = [ax for ax in axes.flat if ax.get_visible()]
     said = "; ".join(" ".join(ax.get_title().split()) for ax in shown)
     first, *_, last = fit.dates_.names

@@ -31,34 +31,24 @@ class Promise(NamedTuple):
     def heading(self) -> str:
         """The heading of the paragraphs."""
         promised = PRIVATE in self.paragraphs
-        return (
-            "What was promised to those who gave their counts" if promised else "What was done to the counts"
-        )
+        return "What was promised to those who gave their counts" if promised else "What was done to the counts"
 
     @property
     def seen(self) -> str:
         """How the counts were seen, after their size."""
         if self.kind == "exact":
             return "seen as they are"
-        return (
-            "seen through noise"
-            if PRIVATE in self.paragraphs or self.kind != "private"
-            else "seen through reports"
-        )
+        return "seen through noise" if PRIVATE in self.paragraphs or self.kind != "private" else "seen through reports"
 
 
 PRIVATE = (
     "Random noise was added to the counts, zeros included, before anybody but their owner saw them. This page was "
     "made only from the noisy reports, and nothing on it can reveal more about anybody than they do."
 )
-FROM_REPORTS = (
-    "This page was made only from the reports, and nothing on it can reveal more about anybody than they do."
-)
+FROM_REPORTS = "This page was made only from the reports, and nothing on it can reveal more about anybody than they do."
 WITH_TOTALS = "reports, and", "reports and totals published with them, and"
 """What fits that used totals replace in the two."""
-IMPORTED = (
-    "The reports were imported from: {source}. Whoever imported them vouches for what was done to the counts."
-)
+IMPORTED = "The reports were imported from: {source}. Whoever imported them vouches for what was done to the counts."
 SEVERAL = (
     "Some records have several reports. Together these protect less than each does by itself: epsilon/N adds up over "
     "all reports of a record, and so does rho."
@@ -105,13 +95,9 @@ def described(releases: Releases) -> list[str]:
     """What releases say of themselves, a paragraph each; one for those that say the same."""
     said = [each.describe() for each in releases]
     if len(set(said)) == 1:
-        which = (
-            "In the release's own words" if len(said) == 1 else f"In the words of all {len(said)} releases"
-        )
+        which = "In the release's own words" if len(said) == 1 else f"In the words of all {len(said)} releases"
         return [f"{which}: {said[0]}"]
-    return [
-        f"In the words of release {place} of {len(said)}: {each}" for place, each in enumerate(said, start=1)
-    ]
+    return [f"In the words of release {place} of {len(said)}: {each}" for place, each in enumerate(said, start=1)]
 
 
 def _of_level(alpha: np.ndarray, releases: Releases) -> Promise:
@@ -128,20 +114,14 @@ def _of_mechanisms(
 
     The headline is of what all reports of the least protected record promise together.
     """
-    kept: list[Level] = [
-        found for each in noise.mechanisms if (found := PrivacyLevel.kept_by(each)) is not None
-    ]
+    kept: list[Level] = [found for each in noise.mechanisms if (found := PrivacyLevel.kept_by(each)) is not None]
     if releases and len(kept) == len(noise.mechanisms):
         if len(releases) > 1:
             rows = tuple(map(str, next(iter(fit._reader.axes.values()))))
             kept += [each for each in together(releases, rows, len(rows)) if each is not None]
         weakest = max(kept, key=lambda found: found.kept_rho)
         hidden = weakest.hides()
-        headline = (
-            f"Every count got noise, but it hides {hidden}."
-            if hidden
-            else "Every count was protected by noise."
-        )
+        headline = f"Every count got noise, but it hides {hidden}." if hidden else "Every count was protected by noise."
         return Promise("private", headline, [PRIVATE, *described(releases)], [])
     headline = f"The counts were protected by {noise.in_words(level)}, as whoever made this fit has stated."
     words = [each.describe() for each in noise.mechanisms]
@@ -156,9 +136,7 @@ def _of_mechanism(noise: Noise, level: np.ndarray, releases: Releases) -> Promis
         f"The mechanism is {noise.mechanism}, with {noise.level} {strength}. It states no level of privacy, so this "
         "page cannot say how well two sets of counts can be told apart."
     )
-    headline = (
-        f"The counts were reported by the mechanism {noise.mechanism}, which states no level of privacy."
-    )
+    headline = f"The counts were reported by the mechanism {noise.mechanism}, which states no level of privacy."
     return Promise("private", headline, [FROM_REPORTS, stated, *described(releases)], [])
 
 

@@ -225,9 +225,7 @@ def cards(fit: FactorizationEstimator, part: Part, n: int, anchor: str = "part")
     for row in shares.itertuples(index=False):
         k = row.component
         lists = [
-            listing(
-                axis, table[table["component"] == k], is_numbered(fit, axis), largest(table, "probability")
-            )
+            listing(axis, table[table["component"] == k], is_numbered(fit, axis), largest(table, "probability"))
             for axis, table in tables.items()
         ]
         share = bar(titled(part.one.capitalize(), k, getattr(row, "name", "")), row.prevalence, row, most)
@@ -308,11 +306,7 @@ def block_table(network: Network, intervals: bool) -> list[list[tuple[str, str, 
     shade = np.round(DARKEST * np.sqrt(mean / max(float(mean.max()), 1e-300))).astype(int)
     return [
         [
-            (
-                number(mean[c, d]),
-                f"{number(low[c, d])} to {number(high[c, d])}" if intervals else "",
-                int(shade[c, d]),
-            )
+            (number(mean[c, d]), f"{number(low[c, d])} to {number(high[c, d])}" if intervals else "", int(shade[c, d]))
             for d in range(len(mean))
         ]
         for c in range(len(mean))
@@ -321,11 +315,7 @@ def block_table(network: Network, intervals: bool) -> list[list[tuple[str, str, 
 
 def effect_rows(fit: Any) -> list[tuple[str, str, str]]:
     """(component, term, coefficient in words) of every component and term of a fit with covariates."""
-    return (
-        []
-        if fit.covariates_ is None
-        else rows_in_words(fit, fit.effects.table(), lambda row: row.term, "{:.2f}")
-    )
+    return [] if fit.covariates_ is None else rows_in_words(fit, fit.effects.table(), lambda row: row.term, "{:.2f}")
 
 
 def contrast_rows(fit: Any) -> list[tuple[str, str, str]]:

@@ -42,9 +42,7 @@ class Candidate(NamedTuple):
     covariates: Any = None  # of the rows, where the model has a formula of some
 
 
-def candidates_of(
-    data: Any, models: Any, short: Mapping[str, int | None], covariates: Any = None
-) -> list[Candidate]:
+def candidates_of(data: Any, models: Any, short: Mapping[str, int | None], covariates: Any = None) -> list[Candidate]:
     """The models by name, with what ``short`` says in place of their own parameters, for these data.
 
     ``covariates`` are for those that have a ``prevalence``; without any, the data's own are.
@@ -75,12 +73,7 @@ def candidates_of(
 
 
 def candidate(
-    name: str,
-    given: Model,
-    differs: dict[str, Any],
-    data: Any,
-    short: Mapping[str, int | None],
-    covariates: Any,
+    name: str, given: Model, differs: dict[str, Any], data: Any, short: Mapping[str, int | None], covariates: Any
 ) -> Candidate:
     """A model with its short settings, checked against the data."""
     model = clone(given).set_params(
@@ -135,9 +128,7 @@ def named_models(models: Any) -> dict[str, Model]:
         check_models(list(named.values()))
         return named
     if is_model(models) or not isinstance(models, Sequence):
-        raise TypeError(
-            f"models must be a list of models or a dict of them by name, got {type(models).__name__}"
-        )
+        raise TypeError(f"models must be a list of models or a dict of them by name, got {type(models).__name__}")
     check_models(models)
     settings = differences({str(i): model for i, model in enumerate(models)})
     if len(models) > 1 and not settings["0"]:
@@ -146,9 +137,7 @@ def named_models(models: Any) -> dict[str, Model]:
     for own, model in zip(settings.values(), models, strict=True):
         name = ", ".join(f"{key}={in_words(value)}" for key, value in own.items()) or type(model).__name__
         if name in found:
-            raise ValueError(
-                f"models must have names that differ, got {name!r} twice: pass a dict of models by name"
-            )
+            raise ValueError(f"models must have names that differ, got {name!r} twice: pass a dict of models by name")
         found[name] = model
     return found
 
@@ -159,9 +148,7 @@ def check_models(models: Sequence[Any]) -> None:
         raise ValueError("models must hold at least one model, got none")
     for model in models:
         if not is_model(model):
-            raise TypeError(
-                f"models must be models of countveil, such as TopicModel, got {type(model).__name__}"
-            )
+            raise TypeError(f"models must be models of countveil, such as TopicModel, got {type(model).__name__}")
 
 
 def is_model(thing: Any) -> bool:

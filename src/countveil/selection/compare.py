@@ -66,9 +66,7 @@ def read(path: Path, mark: str, sizes: dict[Place, int]) -> dict[Place, Scored]:
         if version != FORMAT:
             raise ValueError(f"format {version}, not {FORMAT}")
     except Exception as error:
-        raise ValueError(
-            f"checkpoint {path} must be a file that compare wrote, got: {error!s:.300}"
-        ) from error
+        raise ValueError(f"checkpoint {path} must be a file that compare wrote, got: {error!s:.300}") from error
     if found != mark:
         raise ValueError(
             f"checkpoint {path} must come from the same data, models and seed, got one of a different comparison"
@@ -79,19 +77,10 @@ def read(path: Path, mark: str, sizes: dict[Place, int]) -> dict[Place, Scored]:
         if scores is None:
             continue
         seconds = content.get(f"seconds_{model}_{fold}", np.array(np.nan))
-        if (
-            scores.shape != (size,)
-            or scores.dtype != np.float64
-            or not np.isfinite(scores).all()
-            or seconds.shape
-        ):
+        if scores.shape != (size,) or scores.dtype != np.float64 or not np.isfinite(scores).all() or seconds.shape:
             got = f"{scores.dtype} of shape {scores.shape}"
             if (scores.shape, scores.dtype) == ((size,), np.float64):
-                got = (
-                    "scores that are not finite"
-                    if scores.size and not np.isfinite(scores).all()
-                    else "many times"
-                )
+                got = "scores that are not finite" if scores.size and not np.isfinite(scores).all() else "many times"
             raise ValueError(
                 f"checkpoint {path} must hold {size} finite scores of model {model} and fold {fold}, with one time, "
                 f"got {got}: delete it and compare again"
@@ -193,23 +182,12 @@ def compare(
         if path is not None:
             keep(path, mark, done)
 
-    run(
-        problem,
-        done,
-        threads_worth(problem.candidates[0].observed) if threads is None else threads,
-        progress,
-        save,
-    )
+    run(problem, done, threads_worth(problem.candidates[0].observed) if threads is None else threads, progress, save)
     return comparison_of(problem, done, settled)
 
 
 def compare_quickly(
-    data: Any,
-    models: Mapping[str, Model],
-    folds: tuple[int, int],
-    seed: int,
-    threads: int,
-    progress: bool | None,
+    data: Any, models: Mapping[str, Model], folds: tuple[int, int], seed: int, threads: int, progress: bool | None
 ) -> Comparison:
     """``compare`` with its short fits, where of the first number of folds only the second are held out and scored.
 
@@ -235,9 +213,7 @@ def checkpoint_path(checkpoint: str | os.PathLike[str] | None, resume: bool, see
     if not isinstance(checkpoint, str | os.PathLike):
         raise TypeError(f"checkpoint must be a path, got {type(checkpoint).__name__}")
     if seed is None:
-        raise ValueError(
-            "checkpoint must come with a seed, so that the fits continue as they began, got seed None"
-        )
+        raise ValueError("checkpoint must come with a seed, so that the fits continue as they began, got seed None")
     path = Path(checkpoint)
     if not path.parent.is_dir():
         raise FileNotFoundError(f"checkpoint must go to a folder that exists, got {path}")
@@ -268,18 +244,12 @@ def problem_of(candidates: list[Candidate], folds: int, seed: int) -> Problem:
     pairs = undirected or any(seen.provenance.directed is False or is_mirrored(seen) for seen in observed)
     of_folds, *of_fits = np.random.SeedSequence(seed).spawn(1 + folds)
     cells = folds_of(observed, folds, np.random.default_rng(of_folds), pairs)
-    return Problem(
-        candidates, cells, [int(each.generate_state(1, np.uint64)[0] >> 1) for each in of_fits], pairs
-    )
+    return Problem(candidates, cells, [int(each.generate_state(1, np.uint64)[0] >> 1) for each in of_fits], pairs)
 
 
 def mark_of(problem: Problem, seed: int) -> str:
     """A digest of the data, the models in their order, the folds and the seed."""
-    settings = {
-        "models": [each.facts for each in problem.candidates],
-        "folds": len(problem.folds),
-        "seed": seed,
-    }
+    settings = {"models": [each.facts for each in problem.candidates], "folds": len(problem.folds), "seed": seed}
     return fingerprint(problem.candidates[0].observed, settings)
 
 

@@ -79,9 +79,7 @@ class Comparison:
         others = [name for name in self.level if name != self.best]
         if others:
             said.append(f"{listed(others)} {'is' if len(others) == 1 else 'are'} tied with it.")
-        for name, difference, error in self.table[["model", "difference", "standard_error"]].itertuples(
-            index=False
-        ):
+        for name, difference, error in self.table[["model", "difference", "standard_error"]].itertuples(index=False):
             if name in self.failures:
                 said.append(f"{name} was not scored: {self.failures[name]}.")
             elif name not in self.level:
@@ -130,9 +128,9 @@ class Comparison:
         table = self.table
         rows = [
             (name, f"{score:.2f} per 1,000 cells, {gap:+.2f} ± {LEVEL * error:.2f} from the best")
-            for name, score, gap, error in table[
-                ["model", "score", "difference", "standard_error"]
-            ].itertuples(index=False)
+            for name, score, gap, error in table[["model", "score", "difference", "standard_error"]].itertuples(
+                index=False
+            )
         ]
         return card("Held-out reports, log predictive probability", rows, self.verdict)
 

@@ -98,9 +98,7 @@ class Stack:
         together: Totals = self.fits[0]._totals_together(self.fits, self.weights_, X)
         return together
 
-    def count_intervals(
-        self, X: Any = None, interval: float = 0.9, *, uncalibrated: bool = False
-    ) -> xr.Dataset:
+    def count_intervals(self, X: Any = None, interval: float = 0.9, *, uncalibrated: bool = False) -> xr.Dataset:
         """The mean and the median of every cell's true count, and an interval, by all fits together.
 
         As a fit's ``count_intervals``, of the weighted mean of the fits' laws, and without an interval where a fit has
@@ -125,15 +123,11 @@ class Stack:
         with np.errstate(divide="ignore"):
             return np.logaddexp.reduce(np.stack(each) + np.log(self.weights_)[:, None], axis=0), true
 
-    def _count_probabilities(
-        self, counts: Any, X: Any = None, cells: Any = None
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _count_probabilities(self, counts: Any, X: Any = None, cells: Any = None) -> tuple[np.ndarray, np.ndarray]:
         """(P(count < the true one), P(count = it)) in each cell, by all fits together; raises as a fit's."""
         return self._averaged([fit._count_probabilities(counts, X, cells) for fit in self.fits])
 
-    def _report_probabilities(
-        self, X: Any, cells: Any = None, report: int = 0
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _report_probabilities(self, X: Any, cells: Any = None, report: int = 0) -> tuple[np.ndarray, np.ndarray]:
         """(P(report < the one in X), P(report = it)) in each cell, by all fits together; raises as a fit's."""
         return self._averaged([fit._report_probabilities(X, cells, report) for fit in self.fits])
 
@@ -170,9 +164,7 @@ class Stack:
         if len(set(sizes.values())) > 1:
             raise ValueError(f"cells must select cells that every fit covers, got numbers of cells {sizes}")
 
-    def supported(
-        self, axis: str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False
-    ) -> pd.DataFrame:
+    def supported(self, axis: str, n: int = 10, interval: float = 0.9, *, uncalibrated: bool = False) -> pd.DataFrame:
         """Components that chains of the fits found alike, with their support: the weight of the chains that have them.
 
         The fits may have different numbers of components. Columns, and errors, as in a fit's ``parts.supported``.
@@ -182,9 +174,7 @@ class Stack:
         """
         for name, fit in zip(self.names, self.fits, strict=True):
             if axis not in fit._reader.member_axes:
-                raise ValueError(
-                    f"axis must be one along which all fits list components, got {axis!r} for {name}"
-                )
+                raise ValueError(f"axis must be one along which all fits list components, got {axis!r} for {name}")
         kinds = {
             name: next((part.axes for part in fit._reader.kinds if axis in part.axes), ())
             for name, fit in zip(self.names, self.fits, strict=True)

@@ -87,16 +87,7 @@ def collect(
             except OSError as error:
                 fields["the file"] += 1
                 writer.writerow(
-                    (
-                        cell(name),
-                        REFUSED,
-                        "",
-                        "",
-                        "",
-                        "",
-                        "the file",
-                        f"must be readable, got {error.strerror}",
-                    )
+                    (cell(name), REFUSED, "", "", "", "", "the file", f"must be readable, got {error.strerror}")
                 )
                 continue
             rows.add(found)

@@ -40,10 +40,7 @@ def exactly(reports, mean, concentration, alpha, truncated=False):
     return cv.log_likelihood(reports, rate, alpha, truncated, likelihood="negative-binomial", dispersion=p)
 
 
-SIZES = (
-    12,
-    945,
-)  # of few cases and of all: what JAX compiled for arrays of a size serves all that are filled up to it
+SIZES = (12, 945)  # of few cases and of all: what JAX compiled for arrays of a size serves all that are filled up to it
 
 
 @functools.cache
@@ -130,9 +127,7 @@ def test_without_noise_it_is_the_negative_binomial_distribution():
         assert score[0] == -np.inf
 
 
-@pytest.mark.parametrize(
-    ("mean", "concentration", "alpha"), [(0.2, 0.5, 0.9), (3.0, 7.0, 0.4), (1.0, 0.3, 0.0)]
-)
+@pytest.mark.parametrize(("mean", "concentration", "alpha"), [(0.2, 0.5, 0.9), (3.0, 7.0, 0.4), (1.0, 0.3, 0.0)])
 def test_truncated(mean, concentration, alpha):
     law, r = PrivatizedNegativeBinomial(mean, concentration, alpha, truncated=True), np.arange(900)
     score, _ = score_and_slopes(r, mean, concentration, alpha, truncated=True)
@@ -184,9 +179,7 @@ def test_bad_input_is_refused():
         PrivatizedNegativeBinomial(1.0, -1.0, 0.5, validate_args=True)
     with pytest.raises(TypeError, match="key must be a JAX random key, got int"):
         PrivatizedNegativeBinomial(1.0, 1.0, 0.5).sample(1)
-    with pytest.raises(
-        NotImplementedError, match="only in mean and concentration, got a derivative in alpha"
-    ):
+    with pytest.raises(NotImplementedError, match="only in mean and concentration, got a derivative in alpha"):
         jax.grad(lambda a: PrivatizedNegativeBinomial(1.0, 1.0, a).log_prob(3))(0.5)
 
 

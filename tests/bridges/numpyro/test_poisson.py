@@ -157,9 +157,7 @@ def test_truncated(rate, alpha):
     assert mass.sum() == pytest.approx(1.0, rel=1e-12)
     assert law.mean == pytest.approx(mass @ r, rel=1e-10)
     assert law.variance == pytest.approx(mass @ (r - mass @ r) ** 2, rel=1e-10)
-    both = [
-        jax.grad(lambda m, t=t: PrivatizedPoisson(m, alpha, truncated=t).log_prob(0))(rate) for t in (0, 1)
-    ]
+    both = [jax.grad(lambda m, t=t: PrivatizedPoisson(m, alpha, truncated=t).log_prob(0))(rate) for t in (0, 1)]
     assert both[0] == both[1]
     assert law.support is dist.constraints.nonnegative_integer
     draws = [np.asarray(draw(x, jax.random.key(1))) for x in (law, PrivatizedPoisson(rate, alpha))]

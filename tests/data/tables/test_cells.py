@@ -146,11 +146,7 @@ def test_stated_formats():
     assert number_format(["1.021"], ".", None, ",") == NumberFormat(".", ",")
     assert number_format(["1.021"], None, ".", ",") == NumberFormat(",", ".")
     assert number_format(["1.021"], "point", "comma", ",") == NumberFormat(".", ",")
-    for thousands, decimal, rule in (
-        (".", ".", "must differ"),
-        (None, ";", "--decimal must"),
-        ("x", None, "--thou"),
-    ):
+    for thousands, decimal, rule in ((".", ".", "must differ"), (None, ";", "--decimal must"), ("x", None, "--thou")):
         with pytest.raises(ValueError, match=rule):
             number_format([], thousands, decimal, ",")
 
@@ -218,9 +214,7 @@ def test_intervals_are_what_they_say(text, ends):
     assert interval_of(text, NumberFormat(",", ".")) == ends
 
 
-@pytest.mark.parametrize(
-    ("text", "rule"), [("9-1", "smaller number"), ("0.5-1", "whole numbers"), ("<0", "smaller")]
-)
+@pytest.mark.parametrize(("text", "rule"), [("9-1", "smaller number"), ("0.5-1", "whole numbers"), ("<0", "smaller")])
 def test_impossible_intervals_are_refused(text, rule):
     with pytest.raises(ValueError, match=rule):
         interval_of(text, PLAIN)
@@ -235,10 +229,7 @@ def test_intervals_have_mechanisms_of_their_own():
     assert found.tolist() == [[RandomRounding(3), Interval(1, 9)], [Interval(10), Interval(0, 9)]]
     assert by_cell(RandomRounding(3), np.full((2, 2, 2), NAN)) == RandomRounding(3)
     columns = np.array([[Suppression(10), Suppression(5)]], dtype=object)
-    assert by_cell(columns, BOUNDS).tolist() == [
-        [Suppression(10), Interval(1, 9)],
-        [Interval(10), Interval(0, 9)],
-    ]
+    assert by_cell(columns, BOUNDS).tolist() == [[Suppression(10), Interval(1, 9)], [Interval(10), Interval(0, 9)]]
 
 
 def test_what_suppression_hides_is_no_other_interval():

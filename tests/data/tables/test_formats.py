@@ -61,11 +61,7 @@ def test_missing_values_have_the_code_of_the_file():
 def test_flags_of_numbers_are_counted():
     found = statuses_of(
         ["1", "2", "3", ""],
-        {
-            "CONF_STATUS": ["F", "", "", "C"],
-            "OBS_FLAG": ["bp", "", "e", ""],
-            "OBS_STATUS": ["A", "", "E", ""],
-        },
+        {"CONF_STATUS": ["F", "", "", "C"], "OBS_FLAG": ["bp", "", "e", ""], "OBS_STATUS": ["A", "", "E", ""]},
     )
     assert found.flags == {"b": 1, "p": 1, "e": 1, "E": 1}
     assert beside_status(["1", "", ""], ["E", "x", ""]) == (["1", "x", ""], {"E": 1}, 0)

@@ -95,11 +95,7 @@ def test_totals_that_the_reports_do_not_allow_are_refused_again_from_a_file(tmp_
     with pytest.raises(ValueError, match="totals must be possible with the reports"):
         cv.import_reports(FRAME, m.Suppression(10), "s", totals=totals)
     release = cv.Release(
-        PUBLISHED,
-        m.Suppression(10),
-        False,
-        source="s",
-        extras=Extras(totals=[((1,), (10**6, None, None, None))]),
+        PUBLISHED, m.Suppression(10), False, source="s", extras=Extras(totals=[((1,), (10**6, None, None, None))])
     )
     release.save(tmp_path / "r.npz")
     with pytest.raises(ValueError, match="totals must be possible with the reports"):
@@ -136,19 +132,16 @@ def test_totals_that_are_none_are_refused(totals, kind, rule):
 
 def test_labelled_totals_go_by_their_labels():
     series = pd.Series(COUNTS.sum(1), ROWS)
-    assert cv.import_reports(FRAME, m.Suppression(10), "s", totals=[(1, series)]).extras.totals[
-        0
-    ].values == tuple(COUNTS.sum(1).tolist())
+    assert cv.import_reports(FRAME, m.Suppression(10), "s", totals=[(1, series)]).extras.totals[0].values == tuple(
+        COUNTS.sum(1).tolist()
+    )
     with pytest.raises(ValueError, match="row labels of reports"):
         cv.import_reports(FRAME, m.Suppression(10), "s", totals=[(1, series[::-1])])
 
 
 @pytest.mark.parametrize(
     ("row", "column", "of", "over", "wanted"),
-    [
-        ("all", "sum", "rows", (1,), COUNTS.sum(1)),
-        ("all", "sum", "columns", (0,), COUNTS.sum(0)),
-    ],
+    [("all", "sum", "rows", (1,), COUNTS.sum(1)), ("all", "sum", "columns", (0,), COUNTS.sum(0))],
 )
 def test_margins_of_a_wide_table_leave_it(row, column, of, over, wanted):
     table, (margin,) = without_margins(WIDE, row, column, of)
@@ -305,9 +298,7 @@ def test_totals_without_a_row_are_refused():
 
 
 def test_totals_of_groups_by_an_axis():
-    group, values, _ = of(
-        frame(x=["y", "x", "y"], n=[1.0, 2.0, 3.0], state=["north", "south", "south"]), STATES
-    )
+    group, values, _ = of(frame(x=["y", "x", "y"], n=[1.0, 2.0, 3.0], state=["north", "south", "south"]), STATES)
     wanted = np.full((4, 3), -1)
     wanted[2, 1], wanted[:2, 0], wanted[:2, 1] = 0, 1, 2
     np.testing.assert_array_equal(group, wanted)
@@ -395,11 +386,7 @@ def test_import_long_takes_totals_of_several_kinds():
     rng = np.random.default_rng(1)
     counts = rng.poisson(20.0, (4, 3))
     cells = pd.DataFrame(
-        [
-            (r, x, "s" if r in "ab" else "t", counts[i, j])
-            for i, r in enumerate(ROWS)
-            for j, x in enumerate(COLUMNS)
-        ],
+        [(r, x, "s" if r in "ab" else "t", counts[i, j]) for i, r in enumerate(ROWS) for j, x in enumerate(COLUMNS)],
         columns=["r", "x", "state", "n"],
     )
     by_state = cells.groupby("state", as_index=False)["n"].sum()

@@ -20,9 +20,7 @@ def test_words_stand_for_counts_without_a_report(tmp_path):
     np.testing.assert_array_equal(found.values.data, [[12, np.nan], [-3, np.nan], [0.5, np.nan]])
     assert found.values.mask.tolist() == [[False, False], [False, True], [False, True]]
     assert (found.row_labels, found.column_labels) == (["Ada", "Bo", "Cy"], ["old", "young"])
-    with pytest.raises(
-        ValueError, match=r"--absent .*, got 'few' in row 1, column 'young'.*`countveil look t.csv`"
-    ):
+    with pytest.raises(ValueError, match=r"--absent .*, got 'few' in row 1, column 'young'.*`countveil look t.csv`"):
         read_protected(path)
 
 
@@ -84,11 +82,7 @@ def test_parquet_without_its_reader_says_what_to_do(tmp_path, monkeypatch):
         ("\n\n", {}, "must hold a table"),
         ('a,b\n"1,2\n', {}, "must hold a table"),
         (f"a,b\n1,{'2' * 200_000}\n", {}, "must hold a table"),
-        (
-            "a,b\n1,2,3\n",
-            {},
-            "2 cells in every row, got 3 in row 2: a cell with a separator in it needs quotes",
-        ),
+        ("a,b\n1,2,3\n", {}, "2 cells in every row, got 3 in row 2: a cell with a separator in it needs quotes"),
         ("a,b\n", {}, "header row and at least one row"),
         ("name\nx\ny\n", {}, "at least one column of reports"),
         ("a,b\n1,2\n", {"row_labels": "c"}, "one column 'c'"),
@@ -142,11 +136,7 @@ def test_words_for_cells_that_were_never_reported(tmp_path):
     found = read_long(tmp_path / "l.csv", ["c", "day"], "n", Words(missing=("n/a",)), ["day"])
     assert list(found.frame.columns) == ["c", "day", "n"]
     assert found.masked.tolist() == [True, False, False]
-    assert read_long(tmp_path / "l.csv", ["c"], "n", Words(missing=("n/a", ""))).masked.tolist() == [
-        True,
-        True,
-        False,
-    ]
+    assert read_long(tmp_path / "l.csv", ["c"], "n", Words(missing=("n/a", ""))).masked.tolist() == [True, True, False]
 
 
 def test_years_in_order_are_labels_and_other_numbers_are_not(tmp_path):
@@ -180,10 +170,7 @@ def test_years_and_codes_are_no_counts(tmp_path, text, remedy, labels):
 @pytest.mark.parametrize(
     ("text", "options"),
     [
-        (
-            "area,age,year,population,deaths\nA,0-4,2019,9,5\nA,5-9,2019,8,6\nB,0-4,2019,7,9\n",
-            "area,age deaths",
-        ),
+        ("area,age,year,population,deaths\nA,0-4,2019,9,5\nA,5-9,2019,8,6\nB,0-4,2019,7,9\n", "area,age deaths"),
         ("county,age,n\n1001,15-24,5\n1001,25-34,7\n1003,15-24,3\n1003,25-34,9\n", "county,age n"),
         ("week,area,n\n1,A,5\n1,B,7\n2,A,3\n2,B,9\n", "week,area n"),
         ("region,year,n\nA,2019,2001\nA,2020,2003\nB,2019,2010\nB,2020,1999\n", "region,year n"),
@@ -248,9 +235,7 @@ GERMAN = "area;age;population;deaths;s\nA;x;10.000;1.005;1.500\nA;y;999;2.106;0,
 @pytest.mark.parametrize("stated", [Format(thousands="."), Format(decimal=","), Format()])
 def test_columns_of_numbers_are_in_the_format_of_the_reports(tmp_path, stated):
     (tmp_path / "t.csv").write_text(GERMAN)
-    read = read_long(
-        tmp_path / "t.csv", ["area", "age"], "deaths", numbers=["population", "s"], stated=stated
-    )
+    read = read_long(tmp_path / "t.csv", ["area", "age"], "deaths", numbers=["population", "s"], stated=stated)
     assert read.frame["deaths"].tolist() == [1005, 2106]
     assert read.frame["population"].astype(float).tolist() == [10_000, 999]
     assert read.frame["s"].astype(float).tolist() == [1500, 0.5]
@@ -259,9 +244,7 @@ def test_columns_of_numbers_are_in_the_format_of_the_reports(tmp_path, stated):
 def test_a_column_of_numbers_that_may_be_thousands_or_decimals_is_refused(tmp_path):
     (tmp_path / "t.csv").write_text("area,age,population,deaths\nA,x,1.000,5\nA,y,2.000,6\n")
     read = {"axes": ["area", "age"], "value": "deaths", "numbers": ["population"]}
-    with pytest.raises(
-        ValueError, match=r"'1.000' may be thousands or decimals.*--thousands \. if it is 1000"
-    ):
+    with pytest.raises(ValueError, match=r"'1.000' may be thousands or decimals.*--thousands \. if it is 1000"):
         read_long(tmp_path / "t.csv", **read)
     (tmp_path / "u.csv").write_text('area,age,population,deaths\nA,x,"1,000",5\nA,y,"2,000",6\n')
     found = read_long(tmp_path / "u.csv", **read, stated=Format(thousands=","))
@@ -277,9 +260,7 @@ def test_numbers_of_a_parquet_keep_their_values(tmp_path):
 
 
 def test_other_columns_of_a_parquet_may_be_empty_and_its_rows_have_any_index(tmp_path):
-    frame = pd.DataFrame(
-        {"a": ["A", "B"], "b": ["x", "y"], "n": [5, 6], "unit": ["persons"] * 2}, index=[7, 8]
-    )
+    frame = pd.DataFrame({"a": ["A", "B"], "b": ["x", "y"], "n": [5, 6], "unit": ["persons"] * 2}, index=[7, 8])
     frame["nothing"] = pd.array([None, None], dtype="Int64")
     frame.to_parquet(tmp_path / "t.parquet")
     assert read_long(tmp_path / "t.parquet", ["a", "b"], "n").frame["n"].tolist() == [5, 6]
@@ -306,9 +287,7 @@ def test_formulas_that_were_never_calculated_are_refused(tmp_path):
     for row in (["region", "flu", "cold"], ["A", 5, "=B2*2"], ["B", 12, 9]):
         book.active.append(row)
     book.save(tmp_path / "t.xlsx")
-    with pytest.raises(
-        ValueError, match="values of its formulas, got none in cell C2: open and save it in Excel"
-    ):
+    with pytest.raises(ValueError, match="values of its formulas, got none in cell C2: open and save it in Excel"):
         read_protected(tmp_path / "t.xlsx")
     book.active["C2"] = 10
     book.save(tmp_path / "t.xlsx")

@@ -9,9 +9,7 @@ from countveil.data.tables.text import Format, header_rows_of, read_text_table, 
 
 NAMES = ["place", "Fälle 2021", "Fälle 2022"]
 ROWS = [["Łódź, the city", "12", "1,5"], ["Köln | Mülheim; east", "0", "<5"], ["Århus", "340", ""]]
-STYLES = (
-    b'<?xml version="1.0"?><styleSheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"/>'
-)
+STYLES = b'<?xml version="1.0"?><styleSheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"/>'
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "bar"}
 
 
@@ -98,8 +96,7 @@ def test_header_rows_are_found(tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    "record",
-    [["Ada", "2019", "2020"], ["", "12", "13"], ["", "X", "X"], ["", "<5", "2019"], ["", "201912", "2020"]],
+    "record", [["Ada", "2019", "2020"], ["", "12", "13"], ["", "X", "X"], ["", "<5", "2019"], ["", "201912", "2020"]]
 )
 def test_records_are_no_headers(record):
     assert header_rows_of([["place", "a", "b"], record, ["Bo", "X", "<5"]]) == 1
@@ -118,18 +115,9 @@ def test_what_is_stated_is_not_looked_for(tmp_path):
         ("a,b\nrow1,1,2\nrow2,3,4\n", "if these are names of columns, add one for the row labels"),
         (",x,y\nr1,1,2\n---\n,x,y\nr1,1,2\n", "must hold one table"),
         ("a,b\nr1,1\n---\nr2,2\n", "must hold one table"),
-        (
-            "a,b\n1\n2,3\n",
-            "must have 2 cells in every row, got 1 in row 2: an absent report is an empty cell",
-        ),
-        (
-            "a,b,c\nr1,1,2,\nr2,3,4,\n",
-            "delete the separator at the end of every other row, .* or, if these are names",
-        ),
-        (
-            "a,b,c\nr1,1,2\nr2,3,4\n\nid,Footnote\n1,made up\n",
-            "got 2 in row 4: delete 'id' if it is a title or a note",
-        ),
+        ("a,b\n1\n2,3\n", "must have 2 cells in every row, got 1 in row 2: an absent report is an empty cell"),
+        ("a,b,c\nr1,1,2,\nr2,3,4,\n", "delete the separator at the end of every other row, .* or, if these are names"),
+        ("a,b,c\nr1,1,2\nr2,3,4\n\nid,Footnote\n1,made up\n", "got 2 in row 4: delete 'id' if it is a title or a note"),
         ("a,b,c\nr1,1,2\nmade up\nr2,3,4\n", "got 1 in row 3: delete 'made up' if it is a title or a note"),
         ("a,b\n", "a header row and at least one row of reports"),
         ("", "must hold a table"),
@@ -147,10 +135,7 @@ def test_spaces_separate_where_nothing_else_does(tmp_path):
     path = tmp_path / "t.txt"
     path.write_text('region   flu   cold\nNorth     12    18\n"South B"  7    11\n\nSource: made up\n')
     found = read_text_table(path)
-    assert (found.names, found.rows) == (
-        ["region", "flu", "cold"],
-        [["North", "12", "18"], ["South B", "7", "11"]],
-    )
+    assert (found.names, found.rows) == (["region", "flu", "cold"], [["North", "12", "18"], ["South B", "7", "11"]])
     assert "space-separated" in found.layout.describe()
     path.write_text("Obs  region  n\n\n  1  North  12\n  2  South   7\n")
     assert read_text_table(path).rows == [["1", "North", "12"], ["2", "South", "7"]]
@@ -166,10 +151,7 @@ def test_spaces_separate_where_nothing_else_does(tmp_path):
 
 def test_a_workbook_without_styles_is_read_without_a_warning(tmp_path):
     pd.DataFrame({"r": ["A", "B"], "a": [5, 8]}).to_excel(tmp_path / "t.xlsx", index=False)
-    with (
-        zipfile.ZipFile(tmp_path / "t.xlsx") as book,
-        zipfile.ZipFile(tmp_path / "bare.xlsx", "w") as bare,
-    ):
+    with zipfile.ZipFile(tmp_path / "t.xlsx") as book, zipfile.ZipFile(tmp_path / "bare.xlsx", "w") as bare:
         for name in book.namelist():
             bare.writestr(name, STYLES if name == "xl/styles.xml" else book.read(name))
     assert read_text_table(tmp_path / "bare.xlsx").rows == [["A", 5], ["B", 8]]
@@ -241,14 +223,7 @@ def test_a_workbook_is_read_by_its_types(tmp_path):
 
 
 def test_cells_as_text():
-    assert [text_of(cell) for cell in (" a ", 12, 12.0, 1.5, None, float("nan"))] == [
-        "a",
-        "12",
-        "12",
-        "1.5",
-        "",
-        "",
-    ]
+    assert [text_of(cell) for cell in (" a ", 12, 12.0, 1.5, None, float("nan"))] == ["a", "12", "12", "1.5", "", ""]
 
 
 def test_a_workbook_without_its_reader_says_what_to_do(tmp_path, monkeypatch):
@@ -257,9 +232,7 @@ def test_a_workbook_without_its_reader_says_what_to_do(tmp_path, monkeypatch):
         read_text_table(tmp_path / "t.xlsx")
 
 
-@pytest.mark.parametrize(
-    "last", ["*Isles,8,6", "Source water,8,6", "dataset,8,6", "†Wales,<5,*", "A" * 70 + ",,"]
-)
+@pytest.mark.parametrize("last", ["*Isles,8,6", "Source water,8,6", "dataset,8,6", "†Wales,<5,*", "A" * 70 + ",,"])
 def test_a_last_row_with_reports_is_a_record(tmp_path, last):
     path = tmp_path / "t.csv"
     path.write_text(f"region,a,b\n{'B' * 80},5,<5\nB,*,9\n{last}\n")
@@ -339,10 +312,7 @@ def test_rates_are_found_in_titles(tmp_path, title):
 
 def test_names_that_are_no_units(tmp_path):
     path = tmp_path / "t.csv"
-    for title in (
-        "Deaths in Thousand Oaks, 2,000 miles from here, in 2000",
-        "Places above 1'000 and 1’000'000",
-    ):
+    for title in ("Deaths in Thousand Oaks, 2,000 miles from here, in 2000", "Places above 1'000 and 1’000'000"):
         path.write_text(f'"{title}"\nplace,thousands\nA,12\nB,7\n')
         found = read_text_table(path)
         assert units_said(found.names, found.layout) == []

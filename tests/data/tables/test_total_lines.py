@@ -3,30 +3,14 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from countveil.data.tables.total_lines import (
-    TotalLine,
-    refuse_totals,
-    split_levels,
-    total_levels,
-    total_lines,
-)
+from countveil.data.tables.total_lines import TotalLine, refuse_totals, split_levels, total_levels, total_lines
 
 RNG = np.random.default_rng(7)
 COUNTS = RNG.poisson(RNG.gamma(2.0, 10.0, (8, 5))).astype(float)
 WITH_TOTAL = np.vstack([COUNTS, COUNTS.sum(axis=0)])
 LABELS = [f"place {i}" for i in range(8)]
 NAMES = [
-    *(
-        "Total",
-        "All",
-        "TOTAL",
-        "insgesamt",
-        "Gesamt",
-        "Summe",
-        "all ages",
-        "Total, all causes",
-        "Male | Total",
-    ),
+    *("Total", "All", "TOTAL", "insgesamt", "Gesamt", "Summe", "all ages", "Total, all causes", "Male | Total"),
     "Grand total",
 ]
 
@@ -129,10 +113,7 @@ SUBTOTALS = [[10, 13], [12, 27], [22, 40], [5, 6], [30, 8], [35, 14], [57, 54]]
 @pytest.mark.parametrize("last", ["All", "z"])
 def test_totals_of_neighbours_are_totals(last):
     lines = total_lines(np.array(SUBTOTALS, dtype=float), ["a", "b", "N", "c", "d", "S", last])
-    assert [(line.label, line.named, line.is_partial) for line in lines[:2]] == [
-        ("N", False, True),
-        ("S", False, True),
-    ]
+    assert [(line.label, line.named, line.is_partial) for line in lines[:2]] == [("N", False, True), ("S", False, True)]
     assert str(lines[0]) == "'N' (the sum of 2 others)"
     assert (lines[2].label, lines[2].is_partial) == (last, False)
     values = np.array(SUBTOTALS[:-1], dtype=float)
@@ -210,9 +191,7 @@ def test_totals_that_were_rounded_are_known_by_their_sums(base):
     rng = np.random.default_rng(base)
     rounded = base * np.floor(TOTALS / base + rng.random(TOTALS.shape))
     assert not (rounded[:8].sum(axis=0) == rounded[8]).all()
-    assert [str(line) for line in total_lines(rounded, [*LABELS, "City"])] == [
-        "'City' (nearly the sum of the others)"
-    ]
+    assert [str(line) for line in total_lines(rounded, [*LABELS, "City"])] == ["'City' (nearly the sum of the others)"]
     assert total_lines(rounded.T, None) == []
     assert total_lines(rounded, [*LABELS, "City"], nearly=False) == []
     refuse_totals("t.csv", rounded, [*LABELS, "City"], None)

@@ -16,15 +16,7 @@ from countveil.inference.streams import Streams
 from countveil.laws.counts import NegativeBinomial
 from countveil.models.priors import LearnedShapePrior, SeededPrior
 from tests.factorizations import CASES, model_of
-from tests.joint import (
-    SERIAL,
-    DrawsItself,
-    assert_same_bits,
-    planted,
-    small_model,
-    two_sided_geometric,
-    with_priors,
-)
+from tests.joint import SERIAL, DrawsItself, assert_same_bits, planted, small_model, two_sided_geometric, with_priors
 
 STREAMS = Streams.of_chain(1, 0)
 
@@ -83,9 +75,7 @@ def test_a_start_before_moves_has_more_components_and_fewer_iterations_if_few_ce
     assert found == [(6, 20), (3, 20)]
 
 
-@pytest.mark.parametrize(
-    ("k", "shape", "expected"), [(2, (40, 30), 3), (30, (40, 60), 40), (30, (9, 60), 30)]
-)
+@pytest.mark.parametrize(("k", "shape", "expected"), [(2, (40, 30), 3), (30, (40, 60), 40), (30, (9, 60), 30)])
 def test_a_chain_begins_with_half_more_components_as_far_as_data_allow(k, shape, expected):
     assert moves.n_begun(small_model(shape, k), shape) == expected
 
@@ -123,12 +113,8 @@ def test_the_first_move_splits_only_where_the_start_has_no_more_components(monke
 def test_sweeps_after_the_moves_are_the_sampler_s_own():
     observations, model = planted(40, 30, 3, 0.5, seed=1)[2], small_model((40, 30), 3, learned=True)
     moving = Moving(gibbs, 1)
-    state = sweeps(
-        moving, moving.init(Plan(observations, model), model, STREAMS, SERIAL), observations, model, SWEEPS
-    )
-    assert_same_bits(
-        sweeps(moving, state, observations, model, 3), sweeps(gibbs, state, observations, model, 3)
-    )
+    state = sweeps(moving, moving.init(Plan(observations, model), model, STREAMS, SERIAL), observations, model, SWEEPS)
+    assert_same_bits(sweeps(moving, state, observations, model, 3), sweeps(gibbs, state, observations, model, 3))
 
 
 def poor(seed=8, p=0.0):
@@ -289,14 +275,11 @@ def test_moves_go_without_seeds_and_topics_are_brought_to_them_afterwards():
     prior = SeededPrior(LearnedShapePrior(1.0, None), added)
     seeded = model._replace(factors=(model.factors[0], model.factors[1]._replace(prior=prior)))
     assert movable(seeded)
-    bare = model._replace(
-        factors=(model.factors[0], model.factors[1]._replace(prior=LearnedShapePrior(1.0, None)))
-    )
+    bare = model._replace(factors=(model.factors[0], model.factors[1]._replace(prior=LearnedShapePrior(1.0, None))))
     moving = Moving(gibbs, 1)
     one, other = (moving.init(Plan(observations, each), each, STREAMS, SERIAL) for each in (seeded, bare))
     one, other = (
-        sweeps(moving, state, observations, each, SWEEPS - 1)
-        for state, each in ((one, seeded), (other, bare))
+        sweeps(moving, state, observations, each, SWEEPS - 1) for state, each in ((one, seeded), (other, bare))
     )
     assert_same_bits(one.factors, other.factors)
     plan = Plan(observations, seeded)

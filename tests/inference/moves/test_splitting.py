@@ -70,9 +70,7 @@ def test_directions_are_leading_singular_vectors():
         left, found, right = np.linalg.svd(matrix)
         size = theta[:, k].sum() * phi[:, k].sum()
         assert values[k] == pytest.approx(found[0] * np.sqrt(size), rel=1e-4)
-        np.testing.assert_allclose(
-            np.outer(a * x[:, k], b * y[:, k]), np.outer(left[:, 0], right[0]), atol=1e-3
-        )
+        np.testing.assert_allclose(np.outer(a * x[:, k], b * y[:, k]), np.outer(left[:, 0], right[0]), atol=1e-3)
 
 
 def test_halves_add_up_to_the_component_they_were():

@@ -101,9 +101,7 @@ def test_no_bit_hangs_on_the_number_of_threads(masked, monkeypatch):
         assert len(blocks.row_blocks(300, None, 17)) > 3
         with ThreadEngine(threads) as engine:
             fitted = least_squares_start(observations, 3, np.random.default_rng(22), engine)
-            found.append(
-                (*facts_of(observations), *fitted, project(observations, fitted[1], fitted[0], engine))
-            )
+            found.append((*facts_of(observations), *fitted, project(observations, fitted[1], fitted[0], engine)))
     assert_same_bits(*found)
 
 
@@ -136,8 +134,7 @@ def test_least_squares_is_as_good_as_that_of_scikit_learn():
         weights = theirs.fit_transform(counts)
     reference = objective(counts, weights, theirs.components_.T)
     ours = min(
-        objective(counts, *least_squares(counts, np.zeros(60), 4, np.random.default_rng(seed), 30))
-        for seed in range(3)
+        objective(counts, *least_squares(counts, np.zeros(60), 4, np.random.default_rng(seed), 30)) for seed in range(3)
     )
     assert ours < 1.02 * reference
 
@@ -217,9 +214,7 @@ def test_the_pair_that_loses_least_goes_next(seed):
     rng = np.random.default_rng(seed)
     theta, phi = rng.gamma(0.5, 1.0, (9, 8)), rng.gamma(0.5, 1.0, (7, 8))
     for n_left in range(1, 8):
-        for found, expected in zip(
-            merged(theta, phi, n_left), slowly_merged(theta, phi, n_left), strict=True
-        ):
+        for found, expected in zip(merged(theta, phi, n_left), slowly_merged(theta, phi, n_left), strict=True):
             np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 

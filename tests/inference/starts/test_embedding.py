@@ -131,9 +131,7 @@ def test_no_bit_hangs_on_the_number_of_threads(monkeypatch):
 
 
 @pytest.mark.parametrize("n_communities", [1, 3, 12])
-@pytest.mark.parametrize(
-    "reports", [np.zeros((5, 5), dtype=int), np.diag([5, 3, 0, 9, 1]), np.full((5, 5), -3)]
-)
+@pytest.mark.parametrize("reports", [np.zeros((5, 5), dtype=int), np.diag([5, 3, 0, 9, 1]), np.full((5, 5), -3)])
 def test_starts_are_positive_and_finite_even_without_data_for_them(reports, n_communities):
     given = cv.BlockModel(n_communities, self_loops=True)._given(cv.PrivatizedCounts(reports, 0.5))
     for factor in starts.spectral(given.data, given.model, np.random.default_rng(12), SERIAL):
@@ -189,9 +187,7 @@ def test_what_blocks_explain_is_in_units_of_the_log_likelihood(directed):
     off = ~np.eye(300, dtype=bool)
     explained = cells.sum(where=off) ** 2 / np.outer(square, square).sum(where=off)  # of one block
     weight = size / root
-    exact = (noise * np.outer(weight, weight)).sum(where=off) ** 2 / np.outer(weight**2, weight**2).sum(
-        where=off
-    )
+    exact = (noise * np.outer(weight, weight)).sum(where=off) ** 2 / np.outer(weight**2, weight**2).sum(where=off)
     assert explained == pytest.approx(exact if directed else exact / 2.0, rel=0.02)
 
 

@@ -35,9 +35,7 @@ def scene(name, seed=3, **sizes):
 @pytest.mark.parametrize("name", ["topics", "directed", "undirected", "CP 3", "Tucker", "shapes and known"])
 def test_a_start_has_the_rates_that_it_was_given(name):
     model, factors, observations = scene(name)
-    given = Given(
-        (tuple(None if f.fixed is not None else v for f, v in zip(model.factors, factors, strict=True)),)
-    )
+    given = Given((tuple(None if f.fixed is not None else v for f, v in zip(model.factors, factors, strict=True)),))
     found = given(observations, model, np.random.default_rng(1), SERIAL)
     np.testing.assert_allclose(rates_of(model, found), rates_of(model, factors), rtol=1e-9)
 
@@ -74,8 +72,7 @@ def test_one_of_several_sets_is_taken_at_random():
     model, factors, observations = scene("topics")
     given = Given(tuple((factors[0] * size, factors[1]) for size in (1.0, 2.0, 4.0)))
     sizes = [
-        rates_of(model, given(observations, model, np.random.default_rng(seed), SERIAL)).sum()
-        for seed in range(20)
+        rates_of(model, given(observations, model, np.random.default_rng(seed), SERIAL)).sum() for seed in range(20)
     ]
     assert len(np.unique(np.round(sizes, 6))) == 3
 

@@ -9,9 +9,7 @@ from tests.joint import SERIAL, draw_reports
 
 
 @pytest.mark.parametrize("masked", [False, True])
-@pytest.mark.parametrize(
-    "name", ["topics", "directed", "directed, loops", "CP 3", "Tucker", "shapes and known"]
-)
+@pytest.mark.parametrize("name", ["topics", "directed", "directed, loops", "CP 3", "Tucker", "shapes and known"])
 def test_what_pulls_factors_are_slopes_over_the_cells_that_are_seen(name, masked):
     """Up: of the sum of T's positive part times the rates. Down: of the same with the negative part and the rates."""
     case, rng = CASES[name], np.random.default_rng(23)
@@ -24,8 +22,7 @@ def test_what_pulls_factors_are_slopes_over_the_cells_that_are_seen(name, masked
     for f in model.free:
         direction = rng.standard_normal(model.factors[f].shape)
         moved = [
-            rates_of(model, [x + h * direction if g == f else x for g, x in enumerate(factors)])
-            for h in (1e-6, -1e-6)
+            rates_of(model, [x + h * direction if g == f else x for g, x in enumerate(factors)]) for h in (1e-6, -1e-6)
         ]
         for pull, weight in zip(gradients(observations, model, factors, f, SERIAL), weights, strict=True):
             slope = ((moved[0] - moved[1]) / 2e-6 * weight)[~mask].sum()
@@ -36,9 +33,7 @@ def test_multiplicative_updates_never_raise_the_squared_error():
     case = CASES["Tucker"]._replace(shape=(12, 9, 2, 3))
     model, rng = model_of(case, c=3, d=2), np.random.default_rng(24)
     mask = mask_of(case)
-    reports = draw_reports(
-        rates_of(model, [rng.gamma(0.5, 2.0, f.shape) for f in model.factors]), alpha_of(case), rng
-    )
+    reports = draw_reports(rates_of(model, [rng.gamma(0.5, 2.0, f.shape) for f in model.factors]), alpha_of(case), rng)
     observations, alpha = observe(model, case, reports, mask), alpha_of(case)
     target = (1.0 + alpha) * np.maximum(reports, 0) - alpha / (1.0 - alpha)
     path = []

@@ -16,9 +16,7 @@ def test_vectors_are_the_leading_singular_ones_of_the_debiased_reports():
     rows, columns = singular_vectors(observations, 3, np.random.default_rng(2), SERIAL)
     left, values, right = np.linalg.svd(dense_target(observations), full_matrices=False)
     np.testing.assert_allclose(rows.T @ rows, np.eye(3), atol=1e-9)
-    np.testing.assert_allclose(
-        rows @ columns.T, (left[:, :3] * values[:3]) @ right[:3], atol=0.01 * values[2]
-    )
+    np.testing.assert_allclose(rows @ columns.T, (left[:, :3] * values[:3]) @ right[:3], atol=0.01 * values[2])
 
 
 @pytest.mark.parametrize("kind", ["scalar", "row", "cell"])
@@ -59,12 +57,7 @@ def test_every_number_of_threads_gives_the_same_bits():
 
 
 ALIKE = np.outer(np.arange(1, 9), np.arange(1, 6))
-SMALL = {
-    "none": np.zeros((6, 5), dtype=int),
-    "few": np.eye(6, 5, dtype=int),
-    "alike": ALIKE,
-    "few rows": ALIKE[:2],
-}
+SMALL = {"none": np.zeros((6, 5), dtype=int), "few": np.eye(6, 5, dtype=int), "alike": ALIKE, "few rows": ALIKE[:2]}
 
 
 @pytest.mark.parametrize("reports", SMALL.values(), ids=SMALL)

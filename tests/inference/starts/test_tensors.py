@@ -64,9 +64,7 @@ def test_normal_equations_are_those_of_the_dense_tensor(name):
 def test_the_squared_error_never_increases_and_is_the_one_that_is_returned(name):
     model, _, observations = scene(name)
     target = dense_target(observations)
-    factors = [
-        np.random.default_rng(5).random(f.shape) if f.fixed is None else f.fixed for f in model.factors
-    ]
+    factors = [np.random.default_rng(5).random(f.shape) if f.fixed is None else f.fixed for f in model.factors]
     path = []
     for _ in range(6):
         found = tensors.improve(observations, model, factors, 1, SERIAL)
@@ -193,9 +191,7 @@ def test_a_weak_component_is_found_beside_strong_ones():
     observations = observe(model, case, reports, np.zeros(shape, dtype=bool))
     for seed in range(2):
         found = tensors.tensor_start(observations, model, np.random.default_rng(seed), SERIAL)
-        alike = np.prod(
-            [unit(true).T @ unit(ours) for true, ours in zip(factors, found, strict=True)], axis=0
-        )
+        alike = np.prod([unit(true).T @ unit(ours) for true, ours in zip(factors, found, strict=True)], axis=0)
         assert alike.max(axis=1).min() > 0.8
 
 
@@ -208,9 +204,7 @@ def test_a_product_with_the_data_serves_two_rounds_of_each_side(monkeypatch):
     model, factors, observations = scene("CP 3")
     calls = []
     monkeypatch.setattr(tensors, "times_data", lambda *given: calls.append(given[-2]))
-    monkeypatch.setattr(
-        tensors, "descend", lambda model, side, u, *_: calls.append((side is model.rows, u)) or 0.0
-    )
+    monkeypatch.setattr(tensors, "descend", lambda model, side, u, *_: calls.append((side is model.rows, u)) or 0.0)
     tensors.improve(observations, model, factors, 2, SERIAL)
     rows, columns = [True, (True, 0), (True, 0)], [False, (False, 0), (False, 1), (False, 0), (False, 1)]
     assert calls == 2 * [*rows, *columns]

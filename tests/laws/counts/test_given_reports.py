@@ -64,10 +64,7 @@ def cells_of(reports):
     """Nine cells of a 3 x 3 table with these reports, and its factors; their rates go from tiny to 400."""
     rows, columns = np.indices((3, 3)).reshape(2, -1)
     level = np.array([0.5, 0.9, 0.1, 0.5, 0.0, 0.7, 0.5, 0.3, 0.8])
-    theta, phi = (
-        np.array([[0.01, 0.0], [1.0, 1.0], [40.0, 2.0]]),
-        np.array([[1.0, 0.5], [3.0, 0.1], [10.0, 0]]),
-    )
+    theta, phi = (np.array([[0.01, 0.0], [1.0, 1.0], [40.0, 2.0]]), np.array([[1.0, 0.5], [3.0, 0.1], [10.0, 0]]))
     return Cells(rows, columns, np.array(reports), level), (theta, phi)
 
 
@@ -156,9 +153,7 @@ def test_probabilities_of_reports_are_sums_over_counts(name):
 def noise_below(k, alpha):
     """P(tau <= k) of two-sided geometric noise."""
     return np.where(
-        k >= 0,
-        1.0 - alpha ** (np.maximum(k, 0) + 1.0) / (1.0 + alpha),
-        alpha ** -np.minimum(k, 0.0) / (1.0 + alpha),
+        k >= 0, 1.0 - alpha ** (np.maximum(k, 0) + 1.0) / (1.0 + alpha), alpha ** -np.minimum(k, 0.0) / (1.0 + alpha)
     )
 
 

@@ -30,11 +30,7 @@ from tests.joint import FALSE_ALARM, SERIAL, batch_error, bound, two_sided_geome
 DISPERSIONS = ["global", "column", "row", 0.7]
 SIZE = (4, 5)
 ROWS = np.array([0.8, 0.7, 0.8, 0.9])
-LEVELS = {
-    "by row": ROWS[:, None],
-    "by cell": np.linspace(0.1, 0.8, 20).reshape(SIZE),
-    "none": np.zeros((4, 1)),
-}
+LEVELS = {"by row": ROWS[:, None], "by cell": np.linspace(0.1, 0.8, 20).reshape(SIZE), "none": np.zeros((4, 1))}
 
 
 @njit
@@ -155,10 +151,7 @@ def test_scores_and_exposures_are_those_of_each_cell(levels, dispersion):
     np.testing.assert_allclose(report_scores(law, rows, columns, *at), list(brute.values()), atol=1e-9)
     unseen = np.log1p(-p * (1 - level) / (1 - p * level)) / np.log1p(-p)
     exposure = np.where(mask, 0.0, np.where(reports > 0, 1.0, unseen))
-    by_row, by_column = (
-        row_exposures(data, law, factors[1], SERIAL),
-        column_exposures(data, law, factors[0], SERIAL),
-    )
+    by_row, by_column = (row_exposures(data, law, factors[1], SERIAL), column_exposures(data, law, factors[0], SERIAL))
     np.testing.assert_allclose(by_row, exposure @ factors[1], rtol=1e-10)
     np.testing.assert_allclose(by_column, exposure.T @ factors[0], rtol=1e-10)
 
@@ -328,16 +321,10 @@ def test_sweeps_leave_the_joint_law_as_it_is(kind, dispersion, level):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("fault", "dispersion"),
-    [
-        ("ignores unseen cells", "column"),
-        ("counts bursts as units", "column"),
-    ],
+    ("fault", "dispersion"), [("ignores unseen cells", "column"), ("counts bursts as units", "column")]
 )
 def test_faults_do_not(fault, dispersion, monkeypatch):
-    monkeypatch.setattr(
-        moves, "learns_p", lambda model: False
-    )  # moves of p would make up for a fault of draws
+    monkeypatch.setattr(moves, "learns_p", lambda model: False)  # moves of p would make up for a fault of draws
     likelihood = Faulty(dispersion)
     likelihood.fault = fault
     z = joint_scores(likelihood, "topics", private(ROWS[:, None]))
@@ -355,9 +342,7 @@ def test_settings_make_it_again():
 
 @pytest.mark.parametrize("dispersion", ["rows", 0.0, 1.0, -0.5, float("nan"), None, [0.5]])
 def test_another_dispersion_is_refused_in_words(dispersion):
-    with pytest.raises(
-        ValueError, match=r"dispersion must be one of \['global', 'column', 'row'\] or a number"
-    ):
+    with pytest.raises(ValueError, match=r"dispersion must be one of \['global', 'column', 'row'\] or a number"):
         NegativeBinomial(dispersion)
 
 

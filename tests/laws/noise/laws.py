@@ -63,9 +63,7 @@ def triangle(r, y, base):
 
 def column(r, y, table):
     with np.errstate(divide="ignore"):
-        return np.where(
-            y < len(table), np.log(np.asarray(table)[np.minimum(y, len(table) - 1), int(r)]), -np.inf
-        )
+        return np.where(y < len(table), np.log(np.asarray(table)[np.minimum(y, len(table) - 1), int(r)]), -np.inf)
 
 
 KEYS = np.array([stats.binom.pmf(np.arange(21), 20, (y + 0.5) / 21) for y in range(21)])
@@ -165,8 +163,6 @@ def log_mass(y, rate, p):
         return y * math.log(rate) - rate - gammaln(y + 1.0), y / rate - 1.0
     q = -math.log1p(-p)
     s = rate / q
-    rising = (
-        gammaln(s + y) - gammaln(s) if s < 1e3 else np.concatenate([[0.0], np.cumsum(np.log(s + y[:-1]))])
-    )
+    rising = gammaln(s + y) - gammaln(s) if s < 1e3 else np.concatenate([[0.0], np.cumsum(np.log(s + y[:-1]))])
     found = rising - gammaln(y + 1.0) - s * q + y * math.log(p)
     return found, (digamma(s + y) - digamma(s)) / q - 1.0

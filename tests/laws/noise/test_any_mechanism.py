@@ -33,15 +33,9 @@ DATA = {
         cv.Reports([[4]], m.DiscreteGaussian(2)).also([[6]], m.RandomRounding(3)),
         lambda y: [-((4 - y) ** 2) / 8, np.log(np.maximum(3 - np.abs(6 - y), 1e-300) / 3)],
     ),
-    "suppressed": (
-        cv.Reports([[np.nan]], m.Suppression(10)),
-        lambda y: [np.where((y > 0) & (y < 10), 0, -np.inf)],
-    ),
+    "suppressed": (cv.Reports([[np.nan]], m.Suppression(10)), lambda y: [np.where((y > 0) & (y < 10), 0, -np.inf)]),
     "top": (cv.Reports([[5]], m.TopCoding(5)), lambda y: [np.where(y > 4, 0, -np.inf)]),
-    "cut": (
-        cv.Reports([[np.nan]], m.Thresholded(m.Gaussian(2), 6)),
-        lambda y: [stats.norm.logcdf(6 - y, scale=2)],
-    ),
+    "cut": (cv.Reports([[np.nan]], m.Thresholded(m.Gaussian(2), 6)), lambda y: [stats.norm.logcdf(6 - y, scale=2)]),
     "response": (
         cv.Reports([[1]], m.Table([[0.8, 0.2]] + [[0.3, 0.7]] * 3 + [[0.9, 0.1]] * 396)),
         lambda y: [np.log(np.where(y == 0, 0.2, np.where(y < 4, 0.7, 0.1)))],

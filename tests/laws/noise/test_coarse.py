@@ -24,9 +24,7 @@ def treated(value, rule):
     down, rest = divmod(value, rule.base)
     if isinstance(rule, m.RandomRounding):
         chance = Fraction(rest, rule.base)
-        return {
-            each: p for each, p in ((down * rule.base, 1 - chance), ((down + 1) * rule.base, chance)) if p
-        }
+        return {each: p for each, p in ((down * rule.base, 1 - chance), ((down + 1) * rule.base, chance)) if p}
     ends = {
         "nearest": math.floor(Fraction(value, rule.base) + Fraction(1, 2)) * rule.base,
         "even": round(Fraction(value, rule.base)) * rule.base,
@@ -52,9 +50,7 @@ def rules_by_chance(seed):
     rng = np.random.default_rng(seed)
     kinds = [
         lambda: m.Suppression(int(rng.integers(2, 12)), bool(rng.integers(2))),
-        lambda: m.Rounding(
-            int(rng.integers(2, 13)), ["nearest", "even", "down", "up", "midpoint"][rng.integers(5)]
-        ),
+        lambda: m.Rounding(int(rng.integers(2, 13)), ["nearest", "even", "down", "up", "midpoint"][rng.integers(5)]),
         lambda: m.RandomRounding(int(rng.integers(2, 8))),
         lambda: m.TopCoding(int(rng.integers(3, 60))),
     ]

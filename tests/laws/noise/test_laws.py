@@ -40,9 +40,7 @@ def test_kernels_are_their_terms_and_end_with_their_support(name):
         assert not ((wanted > -np.inf) & ((y < least) | (y > most))).any()
         top = law.peak(same[:1])
         assert law.log_kernel(same[:1], top)[0] >= wanted.max() - 1e-12
-    assert not any(
-        broken.any() for _, broken in law.broken(np.array([r for r in reports if not math.isnan(r)]))
-    )
+    assert not any(broken.any() for _, broken in law.broken(np.array([r for r in reports if not math.isnan(r)])))
 
 
 @every
@@ -58,18 +56,12 @@ def test_reports_of_a_count_have_probabilities_that_sum_to_one(name):
         absent = float(chance(math.nan)[0]) if getattr(mechanism, "absent", False) else 0.0
         if real:
             least = float(getattr(mechanism, "above", -400.0))
-            ends = sorted(
-                {least, *(x for x in (count - 60.0, float(count), count + 60.0) if x > least), 400.0}
-            )
+            ends = sorted({least, *(x for x in (count - 60.0, float(count), count + 60.0) if x > least), 400.0})
             pieces = [integrate.quad(lambda r: chance(r)[0], a, b)[0] for a, b in pairwise(ends)]
             assert absent + sum(pieces) == pytest.approx(1, abs=1e-7)
         else:
             kept = np.array(
-                [
-                    r
-                    for r in np.arange(-400.0, 401.0)
-                    if not any(b.any() for _, b in law.broken(np.array([r])))
-                ]
+                [r for r in np.arange(-400.0, 401.0) if not any(b.any() for _, b in law.broken(np.array([r])))]
             )
             assert absent + chance(kept).sum() == pytest.approx(1, abs=1e-9)
 
@@ -96,9 +88,7 @@ def test_simulated_reports_follow_the_law(name):
         else:
             possible = [not any(b.any() for _, b in law.broken(np.array([float(r)]))) for r in at]
             masses = np.zeros(at.size)
-            masses[possible] = np.exp(
-                law.log_kernel(at[possible].astype(float), np.full(sum(possible), count))
-            )
+            masses[possible] = np.exp(law.log_kernel(at[possible].astype(float), np.full(sum(possible), count)))
         if masses.max() < 0.999 * masses.sum():
             assert reference.chi_square_p_value(shown.astype(int), at[0], masses / masses.sum()) > 1e-5
             if not getattr(mechanism, "real", False):  # the negative control: reports that are one step off

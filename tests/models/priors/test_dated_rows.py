@@ -129,9 +129,7 @@ def of_scales(dated, count):
     log_x, log_b = np.log(np.maximum(dated.x, 1e-3)).mean(), np.log(dated.rate).mean()
     log_m, log_c = np.log(PRIOR.over_dates.chain_of(dated.chain, STEPS).scale), np.log(dated.level)
     own, seen = [log_x, log_b, log_m, log_c], np.log1p(count.sum())
-    return np.array(
-        [*own, *np.square(own), log_b * log_c, log_m * log_c, log_x * log_b, *(seen * np.array(own))]
-    )
+    return np.array([*own, *np.square(own), log_b * log_c, log_m * log_c, log_x * log_b, *(seen * np.array(own))])
 
 
 def test_rescaling_leaves_the_joint_law_as_it_is(monkeypatch):

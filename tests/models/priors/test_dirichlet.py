@@ -65,9 +65,7 @@ def test_a_sweep_leaves_the_joint_law_as_it_is(prior):
 
 def test_a_background_like_the_others_turns_it_red(monkeypatch):
     right = DirichletPrior.draw
-    monkeypatch.setattr(
-        DirichletPrior, "draw", lambda self, *given: right(replace(self, background=None), *given)
-    )
+    monkeypatch.setattr(DirichletPrior, "draw", lambda self, *given: right(replace(self, background=None), *given))
     z, most = z_scores(DirichletPrior(0.8, 3.0))
     assert z > most
 
@@ -95,9 +93,7 @@ def test_exposures_taken_for_equal_turn_it_red(monkeypatch):
 
 def test_totals_left_out_of_the_concentration_turn_it_red(monkeypatch):
     right = DirichletPrior.log_density
-    monkeypatch.setattr(
-        DirichletPrior, "log_density", lambda self, count, axes: right(self, 0.5 * count, axes)
-    )
+    monkeypatch.setattr(DirichletPrior, "log_density", lambda self, count, axes: right(self, 0.5 * count, axes))
     z, most = z_scores(DirichletPrior(None))
     assert z > most
 
@@ -134,10 +130,7 @@ def test_offsets_of_its_axis_are_refused_in_words():
     prior = DirichletPrior(None)
     factor = factor_of(prior)
     given = Conditional(np.full((5, 1), 2.0), np.ones(SHAPE), np.ones(SHAPE), EXPOSURE)
-    with pytest.raises(
-        ValueError,
-        match="a gamma prior, got offsets for a factor with a Dirichlet prior",
-    ):
+    with pytest.raises(ValueError, match="a gamma prior, got offsets for a factor with a Dirichlet prior"):
         prior.draw(factor, prior.start(factor), given, np.random.default_rng(1))
 
 

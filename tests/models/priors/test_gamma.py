@@ -191,9 +191,7 @@ def test_the_penalty_is_greatest_where_the_updates_lead(prior, kind):
         array[at] += sign * step
     slope = (penalty(moved[0], q) - penalty(moved[1], q)) / (2 * step)
     b = np.broadcast_to(q[0] / q[1], factor.shape)[at]
-    assert slope == pytest.approx(
-        prior.shape / mean[at] - np.broadcast_to(scale, factor.shape)[at] * b, rel=1e-5
-    )
+    assert slope == pytest.approx(prior.shape / mean[at] - np.broadcast_to(scale, factor.shape)[at] * b, rel=1e-5)
     if prior.learned:
         grown = [np.stack([q[0], q[1] / size]) for size in (1 + step, 1 - step)]
         assert abs(penalty(mean, grown[0]) - penalty(mean, grown[1])) / (2 * step) < 1e-4

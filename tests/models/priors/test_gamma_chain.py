@@ -128,9 +128,7 @@ def sizes_off_the_diagonal_alone(monkeypatch):
 def slices_without_a_jacobian(monkeypatch):
     right = gamma_chain.log_chain
     monkeypatch.setattr(
-        gamma_chain,
-        "log_chain",
-        lambda x, cut, a, sizes, m: right(x, cut, a, sizes, m) + x.size * np.log(m) / 3,
+        gamma_chain, "log_chain", lambda x, cut, a, sizes, m: right(x, cut, a, sizes, m) + x.size * np.log(m) / 3
     )
 
 
@@ -288,9 +286,7 @@ def test_an_entry_that_was_cut_stands_for_all_below_it():
 def test_the_scale_is_told_which_entries_were_cut(monkeypatch):
     seen = []
     monkeypatch.setattr(
-        GammaChainPrior,
-        "draw_scale_given_value",
-        lambda self, chain, x, cut, *others: seen.append((x, cut)) or chain,
+        GammaChainPrior, "draw_scale_given_value", lambda self, chain, x, cut, *others: seen.append((x, cut)) or chain
     )
     prior = GammaChainPrior(50.0, steady=True)
     factor, nothing = factor_of(prior), np.zeros(SHAPE)

@@ -65,9 +65,7 @@ def test_a_prior_comes_back_from_its_facts(prior):
 
 
 def test_a_prior_of_another_kind_is_refused():
-    with pytest.raises(
-        ValueError, match=r"must be of a kind among \['dirichlet', 'gamma', .*\], got 'lognormal'$"
-    ):
+    with pytest.raises(ValueError, match=r"must be of a kind among \['dirichlet', 'gamma', .*\], got 'lognormal'$"):
         prior_of({"kind": "lognormal"})
 
 

@@ -54,10 +54,7 @@ def statistics(layers, value, count):
         found += [*(loadings**2).sum(axis=0), *loadings[0], (loadings[0] * seen[:, 0].mean()).sum()]
         found += [np.log(layers.concentrations[t]), np.log(layers.concentrations[t]) * (loadings**2).sum()]
         if t == 0:
-            found += [
-                (seen * shape).mean(),
-                *(seen * (shape - shape.mean(axis=1, keepdims=True))).mean(axis=0),
-            ]
+            found += [(seen * shape).mean(), *(seen * (shape - shape.mean(axis=1, keepdims=True))).mean(axis=0)]
         below = log_upper
     return np.array(found)
 
@@ -124,9 +121,7 @@ def test_the_joint_law_shows_exposures_that_ignore_rates(n_layers, monkeypatch):
 @pytest.mark.parametrize("n_layers", [2, 3])
 def test_the_joint_law_shows_counts_that_were_not_completed(n_layers, monkeypatch):
     moderate(monkeypatch)
-    monkeypatch.setattr(
-        layered_rows, "completed", lambda value, count, exposure, rng: (count, exposure.max(axis=1))
-    )
+    monkeypatch.setattr(layered_rows, "completed", lambda value, count, exposure, rng: (count, exposure.max(axis=1)))
     z = z_scores(n_layers)
     assert np.abs(z).max() > most(z)
 

@@ -51,8 +51,7 @@ def brute_force(prior, factor, value, scale, log_a):
         if prior.mean is None:
             rate = np.broadcast_to(prior.rate, factor.shape)
             found[i] += sum(
-                log_law_of_entry(value[at], a, rate[at] * scales[at])
-                for at in zip(*np.nonzero(seen), strict=True)
+                log_law_of_entry(value[at], a, rate[at] * scales[at]) for at in zip(*np.nonzero(seen), strict=True)
             )
             continue
         for k in np.unique(components):

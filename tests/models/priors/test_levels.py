@@ -12,31 +12,17 @@ from tests.levels import draw_hypers, draw_levels, moderate
 SHAPE, TIME = (2, 4, 2), 1
 PRIOR = LevelPrior(TIME)
 FACTOR = Factor("level", "atb", SHAPE, (1, 1, 1), PRIOR)
-EXPOSURE = np.moveaxis(
-    np.array([2.0, 0.0, 5.0, 0.7])[:, None, None] * np.array([[1.0, 3.0], [0.4, 0.0]]), 0, TIME
-)
+EXPOSURE = np.moveaxis(np.array([2.0, 0.0, 5.0, 0.7])[:, None, None] * np.array([[1.0, 3.0], [0.4, 0.0]]), 0, TIME)
 RESTARTS, SWEEPS = 400, 6
 
 
 def statistics(hypers, value, count):
     """Functions of everything with moderate moments."""
     x, seen = np.log(np.maximum(PRIOR.over_items(value), 1e-3)), np.log1p(PRIOR.over_items(count))
-    found = [
-        *x.mean(axis=1),
-        *(x**2).mean(axis=1),
-        (x[1:] * x[:-1]).mean(),
-        *seen.mean(axis=1),
-        (x * seen).mean(),
-    ]
+    found = [*x.mean(axis=1), *(x**2).mean(axis=1), (x[1:] * x[:-1]).mean(), *seen.mean(axis=1), (x * seen).mean()]
     logit = np.log(hypers[0] / (levels.MOST - hypers[0]))
     found += [hypers[0], hypers[0] ** 2, logit * (x[1:] * x[:-1]).mean(), hypers[1], hypers[1] ** 2]
-    return [
-        *found,
-        hypers[2:].mean(),
-        (hypers[2:] ** 2).mean(),
-        hypers[2:] @ (x**2).mean(axis=0),
-        hypers[2] * x[0, 0],
-    ]
+    return [*found, hypers[2:].mean(), (hypers[2:] ** 2).mean(), hypers[2:] @ (x**2).mean(axis=0), hypers[2] * x[0, 0]]
 
 
 def z_scores(restarts=RESTARTS, seed=1):

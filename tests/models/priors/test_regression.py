@@ -91,9 +91,7 @@ def places(kind):
     """How proposals see coefficients of means and those of shapes, and values of each."""
     rng, (count, exposure) = np.random.default_rng(3), counts()
     known = (
-        LEARNED.given_counts(OFFSETS, count, exposure)
-        if kind == "counts"
-        else LEARNED.given_entries(OFFSETS, values())
+        LEARNED.given_counts(OFFSETS, count, exposure) if kind == "counts" else LEARNED.given_entries(OFFSETS, values())
     )
     found, own = rng.normal(0.0, 0.5, (3, 2)), np.array([[0.2, -1.0], [0.3, -0.4], [0.1, 0.6]])
     log_shape, at = log_shapes(own), known.of_shapes(LEARNED.slopes(found))
@@ -141,9 +139,7 @@ def test_an_entry_bends_newtons_curvature_of_shapes_as_its_law_does():
         at = told.of_shapes(np.array([[0.4]]))
         places = [prior.place_of_shapes(np.array([[-0.7], [x]]), at, told) for x in (-h, 0.0, h)]
         bend = -np.diff([place.log_mass[0] for place in places], 2)[0] / h**2 - 0.35**-2
-        np.testing.assert_allclose(
-            places[1].curvature[0, 1, 1] - 0.35**-2, max(bend, 0.0), rtol=1e-4, atol=1e-5
-        )
+        np.testing.assert_allclose(places[1].curvature[0, 1, 1] - 0.35**-2, max(bend, 0.0), rtol=1e-4, atol=1e-5)
 
 
 def test_matrices_are_well_conditioned_where_no_chain_is():
@@ -169,11 +165,7 @@ def means_on_a_grid(prior):
     size, slope, tilt = (each.ravel() for each in np.meshgrid(*axes, indexing="ij"))
     shapes = np.linspace(-5.5, 2.5, 25) if prior.shape is None else [np.log(prior.shape)]
     total, weight, top = np.zeros((8, 2)), np.zeros(2), None
-    known = (
-        stats.norm.logpdf([slope, 2.0 * tilt], 0.0, prior.spread).sum(axis=0)
-        - size
-        - prior.mean * np.exp(-size)
-    )
+    known = stats.norm.logpdf([slope, 2.0 * tilt], 0.0, prior.spread).sum(axis=0) - size - prior.mean * np.exp(-size)
     for log_a, k in product(shapes, range(2)):
         law = known + stats.norm.logpdf(log_a, np.log(0.1), 1.0)
         for d in range(7):
@@ -237,11 +229,7 @@ def means_given_values(prior, value):
     axes = np.linspace(-4.5, 8.0, 41), np.linspace(-3.5, 3.5, 29), np.linspace(-2.2, 2.2, 29)
     size, slope, tilt = (each.ravel() for each in np.meshgrid(*axes, indexing="ij"))
     shapes = np.linspace(-5.5, 3.0, 27) if prior.shape is None else [np.log(prior.shape)]
-    known = (
-        stats.norm.logpdf([slope, 2.0 * tilt], 0.0, prior.spread).sum(axis=0)
-        - size
-        - prior.mean * np.exp(-size)
-    )
+    known = stats.norm.logpdf([slope, 2.0 * tilt], 0.0, prior.spread).sum(axis=0) - size - prior.mean * np.exp(-size)
     total, weight, top = np.zeros((8, 2)), np.zeros(2), np.full(2, np.nan)
     for log_a, k in product(shapes, range(2)):
         law = known + stats.norm.logpdf(log_a, np.log(0.1), 1.0)

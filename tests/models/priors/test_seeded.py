@@ -109,18 +109,13 @@ def test_a_known_shape_is_that_of_gammas_whose_shapes_vary():
     np.testing.assert_array_equal(hypers, varied.start(FACTOR))
     for one, other in zip(plain.gamma(hypers, OFFSETS), varied.gamma(hypers, OFFSETS), strict=True):
         np.testing.assert_array_equal(one, other)
-    drawn = [
-        prior.draw_hypers(FACTOR, hypers, OFFSETS, value, np.random.default_rng(1))
-        for prior in (plain, varied)
-    ]
+    drawn = [prior.draw_hypers(FACTOR, hypers, OFFSETS, value, np.random.default_rng(1)) for prior in (plain, varied)]
     np.testing.assert_array_equal(*drawn)
     given = plain.draw_hypers_given_counts(
         FACTOR, hypers, Conditional(1.0, value, value, value), np.random.default_rng(1)
     )
     np.testing.assert_array_equal(given, hypers)
-    np.testing.assert_array_equal(
-        plain.estimate(FACTOR, OFFSETS, value), varied.estimate(FACTOR, OFFSETS, value)
-    )
+    np.testing.assert_array_equal(plain.estimate(FACTOR, OFFSETS, value), varied.estimate(FACTOR, OFFSETS, value))
     assert plain.reported(FACTOR, hypers[None, None]) == {}
 
 

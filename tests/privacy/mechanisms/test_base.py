@@ -44,9 +44,7 @@ ELSEWHERE = {
     ),
     "Table(<2 x 3>)": (m.Table(HALF), {"probabilities": [["1/2", "1/2", "0"], ["1/4", "1/4", "1/2"]]}),
 }
-every = pytest.mark.parametrize(
-    ("text", "spec", "parameters"), [(k, *v) for k, v in ELSEWHERE.items()], ids=ELSEWHERE
-)
+every = pytest.mark.parametrize(("text", "spec", "parameters"), [(k, *v) for k, v in ELSEWHERE.items()], ids=ELSEWHERE)
 
 
 def test_every_mechanism_of_the_table_is_tested_here_or_in_its_own_file():
@@ -97,9 +95,7 @@ def test_every_mechanism_has_plain_words_for_users():
 def test_no_release_states_what_the_owners_side_does_not_draw(text, spec, parameters):
     if isinstance(spec, cv.mechanisms.RandomRounding):
         return  # ``round_randomly`` draws it
-    with pytest.raises(
-        ValueError, match=f"^mechanism must be one that the owner's side draws, got '{spec.name}'"
-    ):
+    with pytest.raises(ValueError, match=f"^mechanism must be one that the owner's side draws, got '{spec.name}'"):
         spec.check_released()
     with pytest.raises(ValueError, match="mechanism must be one that the owner's side draws"):
         cv.Release([[1]], spec, truncated=False)
@@ -108,11 +104,7 @@ def test_no_release_states_what_the_owners_side_does_not_draw(text, spec, parame
 @every
 def test_other_names_spellings_and_versions_are_refused(text, spec, parameters):
     stated = spec.to_json()
-    broken = [
-        stated | {"version": 2},
-        stated | {"parameters": {}},
-        stated | {"parameters": parameters | {"seed": "1"}},
-    ]
+    broken = [stated | {"version": 2}, stated | {"parameters": {}}, stated | {"parameters": parameters | {"seed": "1"}}]
     for name, value in parameters.items():
         if isinstance(value, str):
             broken += [
@@ -156,29 +148,17 @@ def test_words_say_what_was_done_and_what_it_protects(text, spec, parameters):
         ),
         (lambda: m.preset("nhs"), "name must be one of nhs-hes, opensafely-midpoint6, "),
         (lambda: m.Suppression(1), "below must be a whole number of at least 2 and below 2**53, got 1"),
-        (
-            lambda: m.Suppression(0, False),
-            "below must be a whole number of at least 1 and below 2**53, got 0",
-        ),
+        (lambda: m.Suppression(0, False), "below must be a whole number of at least 1 and below 2**53, got 0"),
         (lambda: m.Interval(-1, 4), "lower must be a whole number of at least 0 and below 2**53, got -1"),
         (lambda: m.Interval(5, 4), "upper must be a whole number of at least 5 and below 2**53, got 4"),
         (lambda: m.Interval(5, 5.5), "upper must be a whole number of at least 5 and below 2**53, got 5.5"),
         (lambda: m.RandomisedResponse(0.5), "probability must be at least 1e-15 and below 1/2, got 0.5"),
         (lambda: m.TopCoding(0), "above must be a whole number of at least 1 and below 2**53, got 0"),
-        (
-            lambda: m.Thresholded(m.Skellam(1, 1), 0.5),
-            "above must be a whole number, as noisy values are, got 0.5",
-        ),
-        (
-            lambda: m.Thresholded(m.Laplace(1), 1e30),
-            "above must be below 2**53 in size, as reports are, got 1e+30",
-        ),
+        (lambda: m.Thresholded(m.Skellam(1, 1), 0.5), "above must be a whole number, as noisy values are, got 0.5"),
+        (lambda: m.Thresholded(m.Laplace(1), 1e30), "above must be below 2**53 in size, as reports are, got 1e+30"),
         (lambda: m.Thresholded(m.TwoSidedGeometric(0.5), -(10**101)), "above must be below 2**53 in size"),
         (lambda: m.Table([[1, "1e-330"]]), "probabilities must be 0 or at least 1e-300, got 1e-330 in row 0"),
-        (
-            lambda: m.Table([[1], [1, 1e-320]]),
-            "probabilities must be 0 or at least 1e-300, got 9.99989e-321 in row 1",
-        ),
+        (lambda: m.Table([[1], [1, 1e-320]]), "probabilities must be 0 or at least 1e-300, got 9.99989e-321 in row 1"),
         (lambda: m.Table([]), "probabilities must have at least one row, and rows of one length, got none"),
         (
             lambda: m.Table([[1], [0.5, 0.5]]),
@@ -188,16 +168,10 @@ def test_words_say_what_was_done_and_what_it_protects(text, spec, parameters):
             lambda: m.Table.of_parameters({"probabilities": [["1"], 7]}),
             "probabilities must be a list of lists, got 7 in entry 1",
         ),
-        (
-            lambda: m.Table.of_parameters({"probabilities": 7}),
-            "probabilities must be a list of lists, got 7",
-        ),
+        (lambda: m.Table.of_parameters({"probabilities": 7}), "probabilities must be a list of lists, got 7"),
         (lambda: m.Table([[1, 0], [0.5, 0.4]]), "probabilities must sum to 1 in every row, got 0.9 in row 1"),
         (lambda: m.Table([[1.5, -0.5]]), "probabilities must not be negative, got -0.5 in row 0"),
-        (
-            lambda: m.Table([[1] + [0] * 1_000_000]),
-            "probabilities must hold at most 1000000 numbers, got 1000001",
-        ),
+        (lambda: m.Table([[1] + [0] * 1_000_000]), "probabilities must hold at most 1000000 numbers, got 1000001"),
     ],
 )
 def test_ranges_are_named(make, rule):
@@ -223,10 +197,7 @@ def test_tables_that_are_too_large_are_refused_before_their_numbers_are_read(mon
         (lambda: m.Gaussian(None), "sigma must be a number or a decimal string, got None"),
         (lambda: m.Laplace(True), "scale must be a number or a decimal string, got True"),
         (lambda: m.Suppression(10, "no"), "shows_zero must be True or False, got 'no'"),
-        (
-            lambda: m.Thresholded(m.Rounding(3), 10),
-            "mechanism must add noise, as Laplace does, got 'rounding'",
-        ),
+        (lambda: m.Thresholded(m.Rounding(3), 10), "mechanism must add noise, as Laplace does, got 'rounding'"),
         (
             lambda: m.Composed(m.Rounding(5), m.Laplace(1)),
             "steps must be Suppression, Rounding, RandomRounding or TopCoding, got Laplace",
@@ -295,9 +266,7 @@ def test_rules_of_rules_are_refused_at_any_depth():
     stated = m.Composed(m.Suppression(8), m.Rounding(5)).to_json()
     for _ in range(5000):
         stated = stated | {"parameters": {"steps": [stated, m.Rounding(5).to_json()]}}
-    with pytest.raises(
-        ValueError, match="steps must be suppression, rounding, random rounding or top-coding"
-    ):
+    with pytest.raises(ValueError, match="steps must be suppression, rounding, random rounding or top-coding"):
         from_json(stated)
 
 

@@ -26,9 +26,7 @@ def test_it_says_what_it_promises():
 
 def test_releases_state_rho():
     KEPT.check_released()
-    with pytest.raises(
-        ValueError, match="the owner's side draws, got 'discrete Gaussian' without a stated rho"
-    ):
+    with pytest.raises(ValueError, match="the owner's side draws, got 'discrete Gaussian' without a stated rho"):
         DiscreteGaussian(2).check_released()
     with pytest.raises(ValueError, match=r"rho of at least 2\*\*-81"):
         DiscreteGaussian.keeping("1e-26").check_released()

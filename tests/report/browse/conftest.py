@@ -10,12 +10,7 @@ import pytest
 import countveil as cv
 from tests.report.conftest import NASTY, QUICK, WORDS, release_of
 
-PEOPLE = [
-    "Ada Lovelace",
-    "=HYPERLINK(1)",
-    "</script><script>alert(3)</script>",
-    *(f"Person {i}" for i in range(9)),
-]
+PEOPLE = ["Ada Lovelace", "=HYPERLINK(1)", "</script><script>alert(3)</script>", *(f"Person {i}" for i in range(9))]
 FORMULA = "=1+1"
 
 

@@ -74,18 +74,14 @@ def check_components(driver, data, folder):
     (words,) = kind["lists"]
     top = [words["labels"][v] for v in words["top"][0]]
     assert found(driver, "#detail .bars .name") == top
-    lifts = [
-        next(e[1] for e in words["entries"][v] if e[0] == 0) / words["share"][v] for v in words["top"][0]
-    ]
+    lifts = [next(e[1] for e in words["entries"][v] if e[0] == 0) / words["share"][v] for v in words["top"][0]]
     for text, lift in zip(found(driver, "#detail .bars .numbers"), lifts, strict=True):
         assert float(text.split(", lift ")[1]) == pytest.approx(lift, rel=0.06)
     chosen(driver, "members-by", "relevant")
     assert found(driver, "#detail .bars .name") == [words["labels"][v] for v in words["relevant"][0]]
     chosen(driver, "members-by", "top")
     assert found(driver, "#detail .bars .name") == top
-    lengths = [
-        float(each.get_attribute("x")) for each in driver.find_elements("css selector", "#detail .dot")
-    ]
+    lengths = [float(each.get_attribute("x")) for each in driver.find_elements("css selector", "#detail .dot")]
     most = max(e[3] for own in data["fits"] for es in own["kinds"][0]["lists"][0]["entries"] for e in es)
     values = [next(e[1] for e in words["entries"][v] if e[0] == 0) for v in words["top"][0]]
     assert lengths == pytest.approx([max(100 * value / most - 0.6, 0) for value in values], abs=1e-6)
@@ -93,9 +89,7 @@ def check_components(driver, data, folder):
     assert b.at(driver, "order").get_property("value") == "support"
     chosen(driver, "order", "size")
     sizes = [each["share"][0] for each in kind["components"]]
-    assert found(driver, "#components strong") == [
-        titles[k] for k in sorted(range(3), key=lambda k: -sizes[k])
-    ]
+    assert found(driver, "#components strong") == [titles[k] for k in sorted(range(3), key=lambda k: -sizes[k])]
     chosen(driver, "order", "number")
     assert found(driver, "#components strong") == sorted(titles)
     driver.find_elements("css selector", ".component")[0].send_keys(Keys.ARROW_DOWN, Keys.ENTER)
@@ -150,9 +144,7 @@ def check_rows(driver, data, folder):
 
 def check_two_fits(driver, data, folder):
     view(driver, "compare")
-    ours, theirs = (
-        [title_of(k, c) for c in k["components"]] for k in (each["kinds"][0] for each in data["fits"])
-    )
+    ours, theirs = ([title_of(k, c) for c in k["components"]] for k in (each["kinds"][0] for each in data["fits"]))
     pairs = [f"{ours[i]} and {theirs[j]}" for i, j, _, _ in data["pairs"][0]]
     assert found(driver, "#results h2") == pairs
     driver.find_elements("css selector", ".beside-button")[0].click()
@@ -180,9 +172,7 @@ def check_map(driver, data, folder):
     drawn[-1].send_keys(Keys.ENTER)
     title = drawn_title = found(driver, "#detail h2")[0]
     assert title in titles
-    nearest = data["fits"][0]["kinds"][0]["map"]["nearest"][
-        [f"Topic {c['number']}" for c in components].index(title)
-    ]
+    nearest = data["fits"][0]["kinds"][0]["map"]["nearest"][[f"Topic {c['number']}" for c in components].index(title)]
     assert found(driver, "#nearest .link") == [f"Topic {components[j]['number']}" for j in nearest]
     driver.find_elements("css selector", "#nearest .link")[0].click()
     assert found(driver, "#detail h2") != [drawn_title]
@@ -292,11 +282,7 @@ def test_names_given_on_the_page_are_those_of_the_fit_from_then_on(fit, tmp_path
         b.press(driver, "keep-name")
         assert b.said(driver) == "Another topic has this name."
         b.at(driver, "new-name").send_keys(Keys.ESCAPE)
-        assert found(driver, "#components strong") == [
-            "Topic 0: trade",
-            'Topic 1: =cmd|"<b>x',
-            "Topic 2: war",
-        ]
+        assert found(driver, "#components strong") == ["Topic 0: trade", 'Topic 1: =cmd|"<b>x', "Topic 2: war"]
         b.press(driver, "rename")
         assert json.loads(b.evaluated(driver, AXE)) == []
         b.press(driver, "save-names")

@@ -140,8 +140,7 @@ def test_names_effects_and_shares_over_time_are_shown():
         rows = table[table["topic"] == number]
         assert heading == "Covariates: coefficient"
         assert said == [
-            [row.term, f"{row.estimate:.2f} ({row.lower:.2f} to {row.upper:.2f})"]
-            for row in rows.itertuples()
+            [row.term, f"{row.estimate:.2f} ({row.lower:.2f} to {row.upper:.2f})"] for row in rows.itertuples()
         ]
         party = contrasts[contrasts["topic"] == number].iloc[0]
         assert second == "Covariates: difference of shares, in points"
@@ -249,9 +248,7 @@ def test_the_same_fit_in_another_order_is_found_again():
     one = kind(mean, range(30))
     other = kind(mean[order][:, words], words.tolist())
     (pairs,), ours, _ = compared([one], [other])
-    assert [(i, order[j], share, alike) for i, j, share, alike in pairs] == [
-        (k, k, 1.0, True) for k in range(5)
-    ]
+    assert [(i, order[j], share, alike) for i, j, share, alike in pairs] == [(k, k, 1.0, True) for k in range(5)]
     assert ours[0][0].sum(axis=1).tolist() == [BESIDE] * 5
 
 

@@ -24,14 +24,10 @@ def test_what_is_listed_are_means_and_quantiles_of_the_draws(column_fit):
     p = posterior["p"].to_numpy()[0]
     for k, number in enumerate(column_fit.parts.support()["component"]):
         draws = posterior["phi"].sel(topic=number).to_numpy()[0]
-        sized = np.array(
-            [phi * -each / ((1 - each) * np.log1p(-each)) for phi, each in zip(draws, p, strict=True)]
-        )
+        sized = np.array([phi * -each / ((1 - each) * np.log1p(-each)) for phi, each in zip(draws, p, strict=True)])
         shares = sized / sized.sum(axis=1, keepdims=True)
         np.testing.assert_allclose(found.mean[k], shares.mean(axis=0), rtol=1e-5)
-        np.testing.assert_allclose(
-            found.values[k, :, 1:].T, np.quantile(shares, [0.05, 0.95], axis=0), rtol=1e-5
-        )
+        np.testing.assert_allclose(found.values[k, :, 1:].T, np.quantile(shares, [0.05, 0.95], axis=0), rtol=1e-5)
     assert found.names[3] == "$x_1$"
     assert not found.numbered
 
@@ -41,11 +37,7 @@ def test_members_without_names_are_numbered(tensor_fit):
 
 
 def test_names_that_look_the_same_are_told_apart():
-    assert shown_as(["a\x07", "a\\x07", "b", "a\x07"]) == {
-        "a\x07": "a\\x07 (2)",
-        "a\\x07": "a\\x07",
-        "b": "b",
-    }
+    assert shown_as(["a\x07", "a\\x07", "b", "a\x07"]) == {"a\x07": "a\\x07 (2)", "a\\x07": "a\\x07", "b": "b"}
     many = ["\x07\\x08", "\\x07\x08", "\\x07\\x08", "\\x07\\x08 (2)"]
     assert len(set(shown_as(many).values())) == 4
 
@@ -60,9 +52,7 @@ def test_members_are_matched_by_the_names_that_they_were_given():
 def test_two_fits_call_the_same_name_the_same():
     def kinds(names):
         mean = np.full((1, len(names), 1), 1.0 / len(names))
-        return [
-            Kind(TOPICS, pd.DataFrame(), [Along("word", names, False, mean, list(shown_as(names).values()))])
-        ]
+        return [Kind(TOPICS, pd.DataFrame(), [Along("word", names, False, mean, list(shown_as(names).values()))])]
 
     one, other = kinds(["a\x07", "c"]), kinds(["c", "a\\x07"])
     assert one[0].along[0].shown[0] == other[0].along[0].shown[1] == "a\\x07"

@@ -25,9 +25,7 @@ def test_one_script_and_one_style_run_and_nothing_is_loaded(page):
         assert rules[name] == f"'sha256-{code}'"
     assert rules["default-src"] == rules["form-action"] == rules["base-uri"] == "'none'"
     assert rules["require-trusted-types-for"] == "'script'"
-    assert not re.search(
-        r"innerHTML|insertAdjacentHTML|document\.write|eval\(|fetch\(|XMLHttp|import\(", script
-    )
+    assert not re.search(r"innerHTML|insertAdjacentHTML|document\.write|eval\(|fetch\(|XMLHttp|import\(", script)
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)", page)
     assert page.count("<script") == 2
 

@@ -21,9 +21,7 @@ def test_shares_of_a_row_are_those_of_its_expected_counts(column_fit):
     draws = []
     for s in range(len(theta)):
         size = -p[s] / ((1 - p[s]) * np.log1p(-p[s]))
-        counts = np.array(
-            [[(theta[s, d, k] * phi[s, k] * size).sum() for k in order] for d in range(len(PEOPLE))]
-        )
+        counts = np.array([[(theta[s, d, k] * phi[s, k] * size).sum() for k in order] for d in range(len(PEOPLE))])
         draws.append(counts)
     shares = np.array([each / each.sum(axis=1, keepdims=True) for each in draws])
     np.testing.assert_allclose(found.values[:, :, 0], shares.mean(axis=0), rtol=1e-5)

@@ -59,9 +59,7 @@ class Planted:
 
 @functools.cache
 def failed(fault, level=LEVEL):
-    return {
-        found.check for found in audit_route(Route("planted", Planted(fault)), [level]) if not found.passed
-    }
+    return {found.check for found in audit_route(Route("planted", Planted(fault)), [level]) if not found.passed}
 
 
 @pytest.mark.parametrize("level", [LEVEL, STRONG, PrivacyLevel(1, 10**6), PrivacyLevel(30, 1)])
@@ -122,9 +120,7 @@ class PlantedGaussian(Planted):
     """Discrete Gaussian noise, seeded, and with a fault."""
 
     def noise(self, variance, size):
-        sigma = math.sqrt(variance) * {"sigma 2% too large": 1.02, "sigma 2% too small": 0.98}.get(
-            self.fault, 1
-        )
+        sigma = math.sqrt(variance) * {"sigma 2% too large": 1.02, "sigma 2% too small": 0.98}.get(self.fault, 1)
         values = np.arange(-int(12 * sigma) - 2, int(12 * sigma) + 3)
         weights = np.exp(-0.5 * (values / sigma) ** 2)
         if self.fault == "zero counted twice":

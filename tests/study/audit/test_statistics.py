@@ -114,9 +114,7 @@ def test_it_is_that_of_the_definition(sigma):
     for k in (0, 1, 5):
         assert law(sigma).residue(k, 8) == pytest.approx(masses[tau % 8 == k].sum())
     more = (law(sigma * 1.0001).mean_magnitude - law(sigma).mean_magnitude) / math.log(1.0001)
-    assert law(sigma).magnitude_information == pytest.approx(
-        more**2 / law(sigma).magnitude_variance, rel=1e-2
-    )
+    assert law(sigma).magnitude_information == pytest.approx(more**2 / law(sigma).magnitude_variance, rel=1e-2)
 
 
 @pytest.mark.parametrize("sigma", [0.3, 1.0, 5.0, 300.0])

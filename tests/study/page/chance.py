@@ -49,9 +49,7 @@ FAULTS = {
     "Math.random, byte by byte": Fault(CHANCE_BYTES, seen=frozenset({"reuse"})),
     "Math.random, 53 bits a word": Fault(CHANCE_WORDS, seen=frozenset({"deep", "reuse"})),
     "sums in floats": Fault(value=FLOATS, seen=frozenset({"law", "tail", "large", "deep", "reuse"})),
-    "the table of another level": Fault(
-        table="other", seen=frozenset({"law", "tail", "large", "deep"}), size=SIZE
-    ),
+    "the table of another level": Fault(table="other", seen=frozenset({"law", "tail", "large", "deep"}), size=SIZE),
     "a table in floats": Fault(table="floats", seen=frozenset({"deep"}), size=SIZE),
     "no sign": Fault(value=NO_SIGN, seen=frozenset({"law", "large", "sides"})),
 }
@@ -150,9 +148,7 @@ def deep(draws, rate):
     beyond = [1.0]  # that |tau| is at least first - 1, first, ...
     while beyond[-1] * size * -math.expm1(-rate) >= 2 * statistics.MIN_EXPECTED:
         place = first + len(beyond) - 1
-        beyond.append(
-            math.exp(DEPTH * math.log(2) + math.log(2) - place * rate - math.log1p(math.exp(-rate)))
-        )
+        beyond.append(math.exp(DEPTH * math.log(2) + math.log(2) - place * rate - math.log1p(math.exp(-rate))))
     cells = np.clip(np.abs(draws) - (first - 1), -1, len(beyond) - 1)
     if (cells < 0).any():
         return 0.0

@@ -8,14 +8,7 @@ from countveil.privacy._covariates import Covariate
 from countveil.privacy.errors import RefusedError
 
 HOSTILE = [
-    *(
-        "<img src=x onerror=alert(1)>",
-        "</script><script>alert(1)</script>",
-        "</textarea>",
-        "<!--",
-        "]]>",
-        "&lt;b&gt;",
-    ),
+    *("<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "</textarea>", "<!--", "]]>", "&lt;b&gt;"),
     *(
         "{amount}",
         "{x}",
@@ -63,47 +56,10 @@ HOSTILE = [
     ),
 ]
 UNSEEN = [
-    *(
-        "\u202e",
-        "\u2066",
-        "\u200b",
-        "\u200d",
-        "\ufeff",
-        "\x00",
-        "\x01",
-        "\x07",
-        "\x1b[2J",
-        "\x7f",
-        "\x85",
-        "\xa0",
-    ),
-    *(
-        "\ud800",
-        "\udfff",
-        "\ufffe",
-        "\uffff",
-        "\U0010ffff",
-        "\u2028",
-        "\u2029",
-        "\r",
-        "\n",
-        "\r\n",
-        "\t",
-        " ",
-        "  ",
-    ),
+    *("\u202e", "\u2066", "\u200b", "\u200d", "\ufeff", "\x00", "\x01", "\x07", "\x1b[2J", "\x7f", "\x85", "\xa0"),
+    *("\ud800", "\udfff", "\ufffe", "\uffff", "\U0010ffff", "\u2028", "\u2029", "\r", "\n", "\r\n", "\t", " ", "  "),
 ]
-ROWS = [
-    "party,3\n",
-    "{l},{n}\n",
-    '"{l}",{n}\n',
-    "{l},{l},{n}\n",
-    "label,count\n",
-    "{l}\n",
-    ",,\n",
-    '"\n',
-    "{l},{n}",
-]
+ROWS = ["party,3\n", "{l},{n}\n", '"{l}",{n}\n', "{l},{l},{n}\n", "label,count\n", "{l}\n", ",,\n", '"\n', "{l},{n}"]
 JSONS = [
     '{{"{l}": {n}}}',
     '{{"{l}": {{"{l}": {n}}}}}',
@@ -129,13 +85,7 @@ NUMBERS = [
     "007",
 ]
 QUIET = PrivacyLevel(1000, 1)
-LEVELS = [
-    PrivacyLevel(1, 10),
-    PrivacyLevel("0.02", 1),
-    QUIET,
-    PrivacyLevel("0.4", "0.1"),
-    PrivacyLevel(21, 1000),
-]
+LEVELS = [PrivacyLevel(1, 10), PrivacyLevel("0.02", 1), QUIET, PrivacyLevel("0.4", "0.1"), PrivacyLevel(21, 1000)]
 QUIET_RHO = PrivacyLevel.zcdp(200)
 LEVELS_OF_RHO = [QUIET_RHO, PrivacyLevel.zcdp("0.125"), PrivacyLevel.zcdp("1e-20")]
 NAMES = ["constructor", "participant", "reports", "covariates", "toString", "level", "__proto__"[2:]]
@@ -157,17 +107,12 @@ def studied(number):
     words = number % 2 == 0
     labels = dict.fromkeys(generator.choices(HOSTILE, k=6))
     if words:
-        labels = dict.fromkeys(
-            ["party", "don't", "constructor", "ὀδός", *("straße", "null", "3", "각")[: number % 5]]
-        )
+        labels = dict.fromkeys(["party", "don't", "constructor", "ὀδός", *("straße", "null", "3", "각")[: number % 5]])
     axes = [("word" if words else generator.choice(HOSTILE), [*labels])]
     if not words and generator.random() < 0.5:
         axes.append((generator.choice(HOSTILE), ["Mon", "Tue", generator.choice(HOSTILE)]))
     said = [f"{generator.choice(HOSTILE)} {generator.choice(HOSTILE)}" for _ in range(3)]
-    of_rho, levels = (
-        number % 3 == 1,
-        [QUIET, *generator.sample([level for level in LEVELS if level != QUIET], 2)],
-    )
+    of_rho, levels = (number % 3 == 1, [QUIET, *generator.sample([level for level in LEVELS if level != QUIET], 2)])
     try:
         return study.new(
             *said,
@@ -237,10 +182,7 @@ def asked(number, of):
             [*NUMBERS[:4], *NUMBERS[:4], *NUMBERS, text(generator, 3)], k=generator.randrange(1, 8)
         ),
         "name": generator.choice(["me", f"record {number}", f"record {number}", text(generator, 6)]),
-        "limit": [
-            generator.choice(["5000", *NUMBERS, text(generator, 3)]),
-            generator.choice(["1", *NUMBERS]),
-        ],
+        "limit": [generator.choice(["5000", *NUMBERS, text(generator, 3)]), generator.choice(["1", *NUMBERS])],
         "stated": stated(number, of),
         "limit_of_rho": random.Random(f"limit {number}").random() < (0.95 if of.of_rho else 0.05),
         "ends": generator.choice([*[None] * 18, "download", "send"]),

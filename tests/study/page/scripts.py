@@ -10,15 +10,7 @@ import pytest
 import countveil.study.page
 
 HERE = Path(countveil.study.page.__file__).parent
-PARTS = (
-    "fractions.js",
-    "survival.js",
-    "noise.js",
-    "gaussian.js",
-    "counting.js",
-    "covariates.js",
-    "report.js",
-)
+PARTS = ("fractions.js", "survival.js", "noise.js", "gaussian.js", "counting.js", "covariates.js", "report.js")
 TWINS = "".join((HERE / name).read_text() for name in PARTS)
 _AROUND = """
 "use strict";

@@ -61,10 +61,7 @@ def in_node(studies, pairs, fault=None):
         _, script = [node[2][0] for node in walked(tree) if node[0] == "script"]
         pages[number] = {"tree": tree, "script": script.replace(*fault) if fault else script}
     groups = [
-        {
-            "study": number,
-            "inputs": [fuzzing.asked(seed, studies[number]) for other, seed in pairs if other == number],
-        }
+        {"study": number, "inputs": [fuzzing.asked(seed, studies[number]) for other, seed in pairs if other == number]}
         for number in pages
     ]
     found = node_async(USED, {"pages": pages, "groups": groups, "again": OPENED_AGAIN}, DOM)
@@ -138,15 +135,7 @@ def test_what_a_study_says_is_text_and_never_markup(studies):
 
 def test_no_script_makes_markup_of_text():
     scripts = "".join((HERE / name).read_text() for name in SCRIPTS)
-    for markup in (
-        "HTML",
-        "srcdoc",
-        "document.write",
-        "DOMParser",
-        "createContextualFragment",
-        "eval(",
-        "Function(",
-    ):
+    for markup in ("HTML", "srcdoc", "document.write", "DOMParser", "createContextualFragment", "eval(", "Function("):
         assert markup not in scripts
 
 

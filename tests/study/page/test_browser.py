@@ -163,8 +163,7 @@ def test_two_tabs_at_once_draw_once(driver, file):
             for tab in (first, second):
                 driver.switch_to.window(tab)
                 driver.execute_script(
-                    "setTimeout(() => document.getElementById('make').click(), arguments[0] - Date.now())",
-                    start,
+                    "setTimeout(() => document.getElementById('make').click(), arguments[0] - Date.now())", start
                 )
             seen = []
             for tab in (first, second):
@@ -206,9 +205,7 @@ def test_fresh_noise_is_on_purpose_and_limited(driver, file, folder):
     assert b.report_of(driver, TEXT, name) == fresh
     b.press(driver, "sure")
     b.press(driver, "anew")
-    b.until(
-        driver, lambda: "to epsilon 3 at N = 10; so far they are at 2, and your limit is 2" in b.said(driver)
-    )
+    b.until(driver, lambda: "to epsilon 3 at N = 10; so far they are at 2, and your limit is 2" in b.said(driver))
     assert b.stored(driver).count(fresh.decode()) == 1
 
 
@@ -357,12 +354,8 @@ def looked_at(driver, source, name, width):
         b.picture(driver, f"{folder}/{name}.png")
     with open(source, encoding="utf-8") as code:
         b.evaluated(driver, code.read() + "; 0")
-    violations = json.loads(
-        b.evaluated(driver, "axe.run().then((found) => JSON.stringify(found.violations))")
-    )
-    assert not [
-        (v["id"], v["nodes"][0]["html"][:200]) for v in violations if v["impact"] in ("serious", "critical")
-    ]
+    violations = json.loads(b.evaluated(driver, "axe.run().then((found) => JSON.stringify(found.violations))"))
+    assert not [(v["id"], v["nodes"][0]["html"][:200]) for v in violations if v["impact"] in ("serious", "critical")]
 
 
 HEIGHT = 2000

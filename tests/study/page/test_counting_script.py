@@ -64,9 +64,7 @@ def test_words_where_a_long_text_is_cut():
     separators = [" ", "\n", ".", "'"]
     asked = []
     for _ in range(6):
-        words = (
-            "".join(generator.choices(PIECES, k=5)) + generator.choice(separators) for _ in range(40_000)
-        )
+        words = ("".join(generator.choices(PIECES, k=5)) + generator.choice(separators) for _ in range(40_000))
         asked.append("".join(words))
     asked.append("Σ\u0301'a" * 50_000 + " b")
     found = node(SPLIT, {"tables": tables.unicode(), "texts": asked})
@@ -283,9 +281,7 @@ def test_mutated_rows_are_counted_or_refused_alike():
         "count",
     ]
     for _ in range(4000):
-        rows = [
-            f"{generator.choice(parts)},{generator.choice(parts)},{generator.choice(parts)}" for _ in range(2)
-        ]
+        rows = [f"{generator.choice(parts)},{generator.choice(parts)},{generator.choice(parts)}" for _ in range(2)]
         asked.append("\n".join([*rows, "Ann,Mon,4"]))
     for text, got in zip(asked, node(COUNTED, {"rows": asked, "axes": AXES}), strict=True):
         same(got, counting.count_csv, text)

@@ -98,10 +98,7 @@ FAULTS = {
     "numbers by their remainder": ("    if (found < below) return found;", "    return found % below;"),
     "zero with two signs": ("if (magnitude || !negative) return", "return"),
     "nothing rejected": ("if (!bernoulliExp(reduced(distance", "if (false && !bernoulliExp(reduced(distance"),
-    "Laplace noise without its rest": (
-        "if (!bernoulliExp(reduced(rest, scale), bytes)) continue;",
-        "",
-    ),
+    "Laplace noise without its rest": ("if (!bernoulliExp(reduced(rest, scale), bytes)) continue;", ""),
     "runs of odd length": ("return tries % 2n === 1n;", "return tries % 2n === 0n;"),
     "a sign that is lost": ("return negative ? -magnitude : magnitude;", "return magnitude;"),
 }
@@ -116,8 +113,7 @@ def test_planted_faults_are_found(name):
     code = TWINS.replace(right, wrong) if right else TWINS
     if name == "runs of odd length":  # draws nearly no end of it: a few are enough
         code = code.replace(
-            "draw(size, entropy) {\n    const bytes",
-            "draw(size, entropy) {\n    size /= 20;\n    const bytes",
+            "draw(size, entropy) {\n    const bytes", "draw(size, entropy) {\n    size /= 20;\n    const bytes"
         )
     found = answers(drawn(rho, code, scale / (2 * rho)), rho)
     assert min(found.values()) < statistics.CRITICAL, found

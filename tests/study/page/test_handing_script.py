@@ -144,10 +144,7 @@ def told(level):
 def test_what_left_adds_up_in_the_words_of_the_command():
     sums = [(some, some[-1]) for n in (1, 2, 3) for some in itertools.product(EVERY, repeat=n)]
     code = "return given.sums.map(([levels, asked]) => inAll(levels, asked));"
-    given = {
-        "sums": [[[*map(told, levels)], told(asked)] for levels, asked in sums],
-        "strings": strings(),
-    }
+    given = {"sums": [[[*map(told, levels)], told(asked)] for levels, asked in sums], "strings": strings()}
     parts = "".join((HERE / name).read_text() for name in ("ledger.js", "handing.js"))
     found = node(code, given, TWINS + parts + SAY)
     for said, (levels, asked) in zip(found, sums, strict=True):

@@ -130,6 +130,4 @@ def test_no_script_has_another_source_of_chance():
     everything = "".join(path.read_text() for path in HERE.glob("*.js"))
     assert "Math.random" not in everything
     assert len(re.findall(r"crypto\.", everything)) == everything.count("crypto.getRandomValues") == 1
-    assert not re.search(
-        r"innerHTML|outerHTML|insertAdjacent|eval\(|document\.write|window\.|globalThis", everything
-    )
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacent|eval\(|document\.write|window\.|globalThis", everything)

@@ -69,10 +69,7 @@ def test_fractions_are_shown_exactly_and_add_up():
     ledger = TWINS + (HERE / "ledger.js").read_text()
     generator = random.Random(5)
     pairs = [
-        (
-            Fraction(generator.randrange(1, 2000), generator.randrange(1, 900)),
-            Fraction(generator.randrange(1, 99), 10),
-        )
+        (Fraction(generator.randrange(1, 2000), generator.randrange(1, 900)), Fraction(generator.randrange(1, 99), 10))
         for _ in range(200)
     ]
     code = """return given.map(([a, b]) => [plus, times, over].map((f) => {

@@ -26,17 +26,14 @@ def planned(title="Mail", **more):
 
 def policy_of(text):
     return dict(
-        rule.split(" ", 1)
-        for rule in html.unescape(re.search(r'Policy" content="([^"]*)"', text)[1]).split("; ")
+        rule.split(" ", 1) for rule in html.unescape(re.search(r'Policy" content="([^"]*)"', text)[1]).split("; ")
     )
 
 
 def test_the_policy_allows_the_two_hashed_parts_and_no_more():
     text = page(planned())
     rules = policy_of(text)
-    assert (
-        rules["default-src"] == rules["connect-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
-    )
+    assert rules["default-src"] == rules["connect-src"] == rules["base-uri"] == rules["form-action"] == "'none'"
     for tag, rule in (("script", "script-src"), ("style", "style-src")):
         (part,) = re.findall(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
         digest = base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()
@@ -78,9 +75,7 @@ def test_what_a_study_says_is_text_and_never_markup():
     text = page(planned(ODD))
     assert text.count("<script") == page(planned()).count("<script") == 2
     assert html.escape(ODD) in text
-    data = json.loads(
-        re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1]
-    )
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)[1])
     assert data["title"] == ODD
 
 
@@ -123,9 +118,7 @@ def test_levels_are_said_in_the_words_of_the_command(epsilon, precision):
     made = study.new("Mail", "To learn.", "a@b.org", [level], [("word", ["party"])])
     (shown,), said = tables.levels(made), strings()
     unit = said["unit_words_one" if shown["amount"] == "1" else "unit_words"]
-    sentence = said[f"level_{shown['strength']}"].format(
-        amount=shown["amount"], unit=unit, guesses=shown["guesses"]
-    )
+    sentence = said[f"level_{shown['strength']}"].format(amount=shown["amount"], unit=unit, guesses=shown["guesses"])
     assert promise.sentence(level.epsilon, level.precision, "word").startswith(sentence)
     if not level.hides():
         assert f"in at most {shown['guesses']} of cases" in level.describe()
@@ -155,9 +148,7 @@ def test_levels_of_rho_are_said_in_the_words_of_the_command(rho):
 def test_a_page_of_rho_is_smaller_than_one_with_tables_of_noise():
     levels = [PrivacyLevel.zcdp("0.125"), PrivacyLevel.zcdp("1e-20")]
     axes = [("word", ["party", "surprise"])]
-    assert len(page(study.new("Mail", "To learn.", "a@b.org", levels, axes, truncated=False))) < len(
-        page(planned())
-    )
+    assert len(page(study.new("Mail", "To learn.", "a@b.org", levels, axes, truncated=False))) < len(page(planned()))
 
 
 def test_a_translation(tmp_path):

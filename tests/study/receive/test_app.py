@@ -62,11 +62,7 @@ def test_a_report_is_stored_before_the_answer(client, path):
 
 def test_the_same_bytes_get_the_same_answer_and_others_are_refused(client, path):
     first, again = (client.post("/reports", content=made(1)) for _ in range(2))
-    assert (first.status_code, first.content, first.headers) == (
-        again.status_code,
-        again.content,
-        again.headers,
-    )
+    assert (first.status_code, first.content, first.headers) == (again.status_code, again.content, again.headers)
     other = client.post("/reports", content=made(1, (9, 9, 9)))
     assert (other.status_code, other.json()["field"]) == (409, "participant")
     assert [content for _, content in store.contents(path)] == [made(1)]
@@ -89,11 +85,7 @@ def test_the_same_bytes_get_the_same_answer_and_others_are_refused(client, path)
 )
 def test_what_is_no_report_is_refused_with_field_and_rule(client, path, content, status, field):
     answer = client.post("/reports", content=content)
-    assert (answer.status_code, answer.json()["outcome"], answer.json()["field"]) == (
-        status,
-        "refused",
-        field,
-    )
+    assert (answer.status_code, answer.json()["outcome"], answer.json()["field"]) == (status, "refused", field)
     assert answer.json()["rule"].startswith("must be") or answer.json()["rule"].startswith("must have")
     assert store.size(path) == 0
 

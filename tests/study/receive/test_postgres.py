@@ -114,10 +114,7 @@ def test_it_waits_for_the_disk_whatever_the_server_was_told(server):
                 "CREATE FUNCTION see() RETURNS trigger AS 'BEGIN INSERT INTO seen VALUES "
                 "(current_setting(''synchronous_commit'')); RETURN NEW; END' LANGUAGE plpgsql",
             )
-            asked(
-                where,
-                "CREATE TRIGGER t BEFORE INSERT ON countveil_reports FOR EACH ROW EXECUTE FUNCTION see()",
-            )
+            asked(where, "CREATE TRIGGER t BEFORE INSERT ON countveil_reports FOR EACH ROW EXECUTE FUNCTION see()")
             opened.put("a", b"1").result(10)
             assert asked(where, "SELECT * FROM seen") == [("on",)]
     finally:
@@ -169,9 +166,7 @@ def test_no_password_is_told(server, tmp_path, monkeypatch):
     assert "hunter2" not in said
 
 
-@pytest.mark.parametrize(
-    "password", ["hunter2/x", "x@hunter2", "hunter2@", "5/hunter2", "x/y?hunter2", "?@/hunter2"]
-)
+@pytest.mark.parametrize("password", ["hunter2/x", "x@hunter2", "hunter2@", "5/hunter2", "x/y?hunter2", "?@/hunter2"])
 def test_nothing_of_a_password_that_is_not_quoted_is_told(tmp_path, monkeypatch, password):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.json").write_text(STUDY.to_json())
@@ -186,9 +181,7 @@ def test_an_address_is_read_as_postgres_reads_it():
     assert store.name_of("postgresql://%40socket/d") == "postgresql://%40socket/d"
 
 
-@pytest.mark.parametrize(
-    "where", ["host=h password=hunter2", "password = hunter2", "dbname=d password='a:hunter2'"]
-)
+@pytest.mark.parametrize("where", ["host=h password=hunter2", "password = hunter2", "dbname=d password='a:hunter2'"])
 def test_settings_are_no_file(tmp_path, monkeypatch, where):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "s.json").write_text(STUDY.to_json())

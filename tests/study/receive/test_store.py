@@ -136,9 +136,7 @@ def test_other_files_are_refused_and_left_alone(path):
     other.close()
     assert store.is_store(path)
     for call in (store.size, lambda path: list(store.contents(path)), lambda path: Store(path, planned())):
-        with pytest.raises(
-            RefusedError, match="store of version 1, got a database whose application_id is 0"
-        ):
+        with pytest.raises(RefusedError, match="store of version 1, got a database whose application_id is 0"):
             call(path)
 
 

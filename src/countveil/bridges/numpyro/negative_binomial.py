@@ -58,9 +58,7 @@ def _negative_binomial_logpmf(n: Array, mean: Array, s: Array) -> Array:
     x, size = jnp.maximum(n, 1.0), s + jnp.maximum(n, 1.0)
     near = _stirling_error(size) - _stirling_error(s) - _stirling_error(x)
     far = _poisson_deviance(s, size * (s / (mean + s))) + _poisson_deviance(x, size * (mean / (mean + s)))
-    return jnp.where(
-        n > 0.0, 0.5 * jnp.log(s / (size * x)) - HALF_LOG_TWO_PI + near - far, -s * jnp.log1p(mean / s)
-    )
+    return jnp.where(n > 0.0, 0.5 * jnp.log(s / (size * x)) - HALF_LOG_TWO_PI + near - far, -s * jnp.log1p(mean / s))
 
 
 def _expected_bursts(n: Array, s: Array) -> Array:
@@ -68,9 +66,7 @@ def _expected_bursts(n: Array, s: Array) -> Array:
     few = 1.0 + s * (digamma(s + n) - digamma(s + 1.0))
     end, wide = s + n, jnp.maximum(s, 1.0)
     square = 1.0 / (wide * wide) - 1.0 / (end * end)
-    series = (
-        n / (2.0 * wide * end) + square / 12.0 - square * (1.0 / (wide * wide) + 1.0 / (end * end)) / 120.0
-    )
+    series = n / (2.0 * wide * end) + square / 12.0 - square * (1.0 / (wide * wide) + 1.0 / (end * end)) / 120.0
     many = s * (jnp.log1p(n / wide) + series)
     found = jnp.where(s < 1.0, few, jnp.where(s < 100.0, s * (digamma(s + n) - digamma(s)), many))
     return jnp.where(n > 0.0, found, 0.0)
@@ -127,9 +123,7 @@ def _positive(r: Array, mean: Array, s: Array, alpha: Array) -> tuple[Array, Arr
     """(log of the sum of NB(y) alpha^|r - y|, E[y | r], E[bursts | r]), given positive reports and 0 < alpha."""
     runs = _runs(r, mean, s, alpha)
     found = _sums(runs, s)
-    first, tilt, exists = (
-        jnp.stack([getattr(run, name) for run in runs]) for name in ("first", "tilt", "exists")
-    )
+    first, tilt, exists = (jnp.stack([getattr(run, name) for run in runs]) for name in ("first", "tilt", "exists"))
     log_first = _negative_binomial_logpmf(first, mean, s) + (first - r) * tilt
     log_first = jnp.where(exists, log_first, -jnp.inf)
     top = log_first.max(axis=0)
@@ -274,9 +268,7 @@ class PrivatizedNegativeBinomial(Distribution):
     def mean(self) -> Array:
         """E[r] = mean; truncated, more by E[alpha^count] alpha / (1 - alpha^2)."""
         _, mean, s, alpha = self._floats(0.0)
-        return (
-            mean + jnp.exp(_log_unseen(mean, s, alpha)) * formulas.excess(alpha) if self.truncated else mean
-        )
+        return mean + jnp.exp(_log_unseen(mean, s, alpha)) * formulas.excess(alpha) if self.truncated else mean
 
     @property
     def variance(self) -> Array:

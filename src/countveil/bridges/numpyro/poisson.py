@@ -92,9 +92,7 @@ def _weight_sums(r: Array, rate: Array, alpha: Array) -> tuple[Array, Array, Arr
     anchor = jnp.where(rising, lower, jnp.where(falling, upper, rate))
     logpmf = _poisson_logpmf(r, anchor)
     at = jnp.where(rising | falling, jnp.exp(logpmf), 1.0)
-    side_lower, side_upper = _partial_sum(
-        jnp.stack([rising, ~falling]), jnp.stack([r, r]), jnp.stack([lower, upper])
-    )
+    side_lower, side_upper = _partial_sum(jnp.stack([rising, ~falling]), jnp.stack([r, r]), jnp.stack([lower, upper]))
     below = jnp.where(rising, 1.0 - at * (1.0 + side_lower), at * side_lower)
     above = jnp.where(falling, 1.0 - at * (1.0 + side_upper), at * side_upper)
     tilt = r * jnp.log(alpha)
@@ -210,12 +208,7 @@ class PrivatizedPoisson(Distribution):
     pytree_aux_fields = ("truncated",)
 
     def __init__(
-        self,
-        rate: ArrayLike,
-        alpha: ArrayLike,
-        *,
-        truncated: bool = False,
-        validate_args: bool | None = None,
+        self, rate: ArrayLike, alpha: ArrayLike, *, truncated: bool = False, validate_args: bool | None = None
     ) -> None:
         if not isinstance(alpha, jax.core.Tracer):
             check_alpha(np.asarray(alpha))

@@ -42,9 +42,7 @@ def poisson_score(reports: Any, rate: ArrayLike, mechanism: Mechanism) -> Array:
     return _scored(scores_of(reports, mechanism), rate)
 
 
-def negative_binomial_score(
-    reports: Any, mean: ArrayLike, concentration: ArrayLike, mechanism: Mechanism
-) -> Array:
+def negative_binomial_score(reports: Any, mean: ArrayLike, concentration: ArrayLike, mechanism: Mechanism) -> Array:
     """log P(report), where a report is made of a count of this mean with variance mean + mean^2 / concentration.
 
     It is differentiable in both, once. Otherwise as ``poisson_score``.

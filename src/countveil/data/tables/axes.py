@@ -20,9 +20,7 @@ LIKE_VALUES = re.compile(
 )
 NOTES = ("notes", "status", "symbol", "flag", "flags", "footnotes")
 SIGMAS = re.compile(r"sigma|std(dev|ev)?|standard.?deviation", re.IGNORECASE)
-EXPOSURES = re.compile(
-    r"population|exposure|person.?years|\bpopn?\b|einwohner|bev(ö|oe)lkerung", re.IGNORECASE
-)
+EXPOSURES = re.compile(r"population|exposure|person.?years|\bpopn?\b|einwohner|bev(ö|oe)lkerung", re.IGNORECASE)
 BESIDE = re.compile(
     r"%|_[0-9]{3}(ea|ma?)$|(?<![a-z])(rates?|ratio|shares?|per ?cent(age)?|pct|per 1[0 .,']*0|threshold|average|avg"
     r"|mean|median|density|latitude|longitude|moe|margin of error|rse|standard (deviation|error)|std\.? ?(dev|err)"
@@ -79,9 +77,7 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
     if not 3 <= len(names) <= MOST_COLUMNS:
         return [], None, []
     values = [name for name in names if name.casefold() in VALUES and is_of_numbers(columns[name], True)]
-    coded = [
-        name for name in names if name not in values and is_of_codes(name, columns[name], n, bool(values))
-    ]
+    coded = [name for name in names if name not in values and is_of_codes(name, columns[name], n, bool(values))]
     numeric = [name for name in names if name not in (*values, *coded) and is_of_numbers(columns[name])]
     measures = [
         name
@@ -117,9 +113,7 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
     if named < n and not (values and 2 * named > n):
         return [], None, []
     axes = list(labels)
-    for name in sorted(
-        labels, key=lambda name: (name not in coded, -len(set(columns[name])), -labels.index(name))
-    ):
+    for name in sorted(labels, key=lambda name: (name not in coded, -len(set(columns[name])), -labels.index(name))):
         others = [axis for axis in axes if axis != name]
         if others and cells_named(columns, others) == n:
             axes = others
@@ -143,9 +137,7 @@ def is_crossing(columns: Mapping[str, list[str]], axes: Sequence[str]) -> bool:
 
 def varies(cells: Sequence[str]) -> bool:
     """Whether cells differ, and not as the numbers of rows do."""
-    return len(set(cells)) > 1 and list(cells) != [
-        str(int(cells[0] == "1") + row) for row in range(len(cells))
-    ]
+    return len(set(cells)) > 1 and list(cells) != [str(int(cells[0] == "1") + row) for row in range(len(cells))]
 
 
 def is_whole(cells: Sequence[str]) -> bool:
@@ -156,9 +148,7 @@ def is_whole(cells: Sequence[str]) -> bool:
 def is_of_numbers(column: Sequence[str], times: bool = False) -> bool:
     """Whether a third of what a column has are numbers, and not all are codes or, unless ``times``, years."""
     full = [cell for cell in column if cell not in BLANK]
-    numbers = sum(
-        cell.lstrip("+-−<")[:1].isdecimal() and not any(map(str.isalpha, cell[:-2])) for cell in full
-    )
+    numbers = sum(cell.lstrip("+-−<")[:1].isdecimal() and not any(map(str.isalpha, cell[:-2])) for cell in full)
     codes = all(cell.isdecimal() and (cell[0] == "0" and len(cell) > 1) for cell in full)
     is_time = not times and all(TIMES.fullmatch(cell) for cell in full)
     return 3 * numbers >= len(full) > 0 and not is_time and not codes
@@ -274,12 +264,8 @@ def rates_among(names: Sequence[str], absent: Sequence[float], means: Sequence[f
     if len(names) > FEW_COLUMNS:
         return []
     folded = [name.casefold() for name in names]
-    senses = [
-        re.compile(word) for word, others in OTHER_SENSES if any(map(re.compile(others).fullmatch, folded))
-    ]
-    called = [
-        is_rate(name) and not any(sense.fullmatch(name.casefold()) for sense in senses) for name in names
-    ]
+    senses = [re.compile(word) for word, others in OTHER_SENSES if any(map(re.compile(others).fullmatch, folded))]
+    called = [is_rate(name) and not any(sense.fullmatch(name.casefold()) for sense in senses) for name in names]
     for place, (one, other) in enumerate(pairwise(map(bare, names))):
         low, high = sorted(means[place : place + 2])
         if {one, other} == {"lower", "upper"} and any(low < mean < high for mean in means):
@@ -306,9 +292,5 @@ def is_rate(name: str) -> bool:
     word = bare(name)
     if word in ("lower", "upper"):
         return False
-    ends = (
-        match
-        for match in BESIDE.finditer(name)
-        if RATE_ENDS.match(name, match.end()) or match[0][:4] == "per "
-    )
+    ends = (match for match in BESIDE.finditer(name) if RATE_ENDS.match(name, match.end()) or match[0][:4] == "per ")
     return bool(EXPOSURES.fullmatch(word) or BESIDE.fullmatch(word) or any(ends))

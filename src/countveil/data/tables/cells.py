@@ -95,9 +95,7 @@ def number_format(
             )
     if len(is_decimal) > 1:
         both = list(is_decimal.values())
-        raise ValueError(
-            f"numbers must have one format, got {both[0]!r:.40} and {both[1]!r:.40}: state --decimal"
-        )
+        raise ValueError(f"numbers must have one format, got {both[0]!r:.40} and {both[1]!r:.40}: state --decimal")
     point = next(iter(is_decimal), "," if "." in is_thousands else ".")
     return NumberFormat("".join(is_thousands) or None, point)
 
@@ -190,9 +188,7 @@ class Words(NamedTuple):
         for option, words in given.items():
             for word in {word.strip() for word in words}:
                 if known.setdefault(word, option) != option:
-                    raise ValueError(
-                        f"{known[word]} and {option} must name different words, got {word!r} in both"
-                    )
+                    raise ValueError(f"{known[word]} and {option} must name different words, got {word!r} in both")
 
 
 NO_WORDS = Words()
@@ -240,9 +236,7 @@ class Cells(NamedTuple):
         """One line that accounts for every cell; ``no_row`` says it of those without a row."""
         tally = self.tally()
         parts = [amount(tally[COUNT].total(), "count")]
-        parts += [f"{tally[INTERVAL].total():,} in intervals ({listed(tally[INTERVAL])})"] * bool(
-            tally[INTERVAL]
-        )
+        parts += [f"{tally[INTERVAL].total():,} in intervals ({listed(tally[INTERVAL])})"] * bool(tally[INTERVAL])
         parts.append(f"{tally[HIDDEN].total():,} hidden{bracketed(tally[HIDDEN])}")
         parts.append(f"{tally[MASKED].total():,} masked{bracketed(tally[MASKED])}")
         parts.append(f"{totals:,} in totals")
@@ -289,8 +283,7 @@ def read_cells(
     for first in range(0, len(columns), at_once):
         own = [objects(column) for column in columns[first : first + at_once]]
         places, cells = pd.factorize(
-            np.fromiter(chain.from_iterable(own), dtype=object, count=n_rows * len(own)),
-            use_na_sentinel=False,
+            np.fromiter(chain.from_iterable(own), dtype=object, count=n_rows * len(own)), use_na_sentinel=False
         )
         keys = [cell if is_number(cell) else text_of(cell) for cell in cells]
         numbers = np.array([different.setdefault(key, len(different)) for key in keys], dtype=np.int32)
@@ -322,16 +315,12 @@ def objects(column: Any) -> Any:
     return column.astype(object).where(column.notna(), None) if isinstance(column, pd.Series) else column
 
 
-def format_of(
-    path: Path, cells: Sequence[Any], words: Words, stated: Format, separator: str | None
-) -> NumberFormat:
+def format_of(path: Path, cells: Sequence[Any], words: Words, stated: Format, separator: str | None) -> NumberFormat:
     """The format of numbers in these cells, as stated, or as they prove; raises ValueError as ``read_cells``."""
     known = {word.strip() for word in (*words.absent, *words.missing, *words.zero)}
     texts = dict.fromkeys(text_of(cell) for cell in cells if not is_number(cell))
     try:
-        return number_format(
-            [text for text in texts if text not in known], stated.thousands, stated.decimal, separator
-        )
+        return number_format([text for text in texts if text not in known], stated.thousands, stated.decimal, separator)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -341,9 +330,7 @@ def is_number(cell: Any) -> bool:
     return isinstance(cell, int | float | np.number | np.bool_) and bool(cell == cell)
 
 
-def kind_of(
-    cell: Any, words: Words, form: NumberFormat
-) -> tuple[int | None, float, tuple[float, float]] | None:
+def kind_of(cell: Any, words: Words, form: NumberFormat) -> tuple[int | None, float, tuple[float, float]] | None:
     """(kind, None where it is blank; value; bounds) of a cell; None where it is nothing that is known."""
     none, nowhere = float("nan"), (float("nan"), float("nan"))
     if not isinstance(cell, str):

@@ -43,9 +43,7 @@ def axes_of_eurostat(names: Sequence[str]) -> list[str]:
     return [*(name.strip() for name in rows.split(",")), columns.strip()]
 
 
-def long_of_eurostat(
-    names: Sequence[str], rows: Sequence[Sequence[Any]]
-) -> tuple[list[str], list[list[Any]]]:
+def long_of_eurostat(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> tuple[list[str], list[list[Any]]]:
     """(names, rows) of a Eurostat .tsv as a table with a row for each cell, its value and its flags.
 
     Raises:

@@ -28,16 +28,7 @@ from countveil.data.tables.axes import (
     key_column,
     long_axes,
 )
-from countveil.data.tables.cells import (
-    HIDDEN,
-    INTERVAL,
-    MASKED,
-    Cells,
-    NumberFormat,
-    Words,
-    kind_of,
-    number_format,
-)
+from countveil.data.tables.cells import HIDDEN, INTERVAL, MASKED, Cells, NumberFormat, Words, kind_of, number_format
 from countveil.data.tables.formats import VALUE, beside_status, is_reason, without_numbers
 from countveil.data.tables.published import (
     LongTable,
@@ -112,8 +103,7 @@ CODES = (-1, -2, -3, -8, -9, -98, -99, -888, -998, -999, -9999)
 """Numbers below zero that usually stand for something else."""
 _MONTH = r"(jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])[a-z]*"
 MONTH_DAYS = re.compile(
-    rf"[0-9]{{1,2}}[-. ]+{_MONTH}\.?|{_MONTH}[-. ]+[0-9]{{1,2}}|[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}",
-    re.IGNORECASE,
+    rf"[0-9]{{1,2}}[-. ]+{_MONTH}\.?|{_MONTH}[-. ]+[0-9]{{1,2}}|[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}", re.IGNORECASE
 )
 """What spreadsheets make of 5-9."""
 
@@ -153,9 +143,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
     """
     if path.suffix.lower() not in TABLES:
         remedy = "unpack it" if path.suffix.lower() in (".zip", ".gz") else "save it as .csv"
-        raise ValueError(
-            f"{path} must end in one of {', '.join(TABLES)}, got {path.suffix or 'no ending'!r}: {remedy}"
-        )
+        raise ValueError(f"{path} must end in one of {', '.join(TABLES)}, got {path.suffix or 'no ending'!r}: {remedy}")
     given = long_columns(path, stated)
     options, questions = stated_options(stated), []
     columns = named_texts(given)
@@ -163,9 +151,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
     axes, value, further = long_axes(labelled)
     if status is not None and (value is None or len(labelled) == len(columns)):
         what = f"columns {list(columns)[:20]}" if value is not None else "a row for each record"
-        raise ValueError(
-            f"--status must be a column of a table with a row for each cell, got {status!r}, and {what}"
-        )
+        raise ValueError(f"--status must be a column of a table with a row for each cell, got {status!r}, and {what}")
     if further:
         questions.append(
             f"{', '.join(map(repr, further[:SOME]))} may be reports as well, and are not read: instead of --long and "
@@ -188,9 +174,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         row_labels = label_columns(columns, given.names or [], label_places(path, given, None, ()))
         if row_labels is not None:
             options += ["--row-labels", row_labels]
-            questions.append(
-                f"Does {row_labels} name the rows? Leave a column of counts out of --row-labels."
-            )
+            questions.append(f"Does {row_labels} name the rows? Leave a column of counts out of --row-labels.")
         labels = label_places(path, given, row_labels, ())
         body = [column for place, column in enumerate(given.columns) if place not in labels]
     try:
@@ -200,9 +184,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         )  # fmt: skip
     except ValueError as error:
         questions.append(f"{error}?")
-        stated = stated._replace(
-            thousands="." if "'.'" not in str(error) and "thousands ." in str(error) else ","
-        )
+        stated = stated._replace(thousands="." if "'.'" not in str(error) and "thousands ." in str(error) else ",")
         options += ["--thousands", str(stated.thousands)]
         form = NumberFormat(stated.thousands, "," if stated.thousands == "." else ".")
     words, unread = words_of(body, form, value == VALUE)
@@ -278,12 +260,9 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
             if word not in unread and value != VALUE
             for part in ("--missing", word)
         ]
-        beside = (
-            "beside counts of 1" if least == 1 else f"for counts of up to {largest_hidden}, by their totals"
-        )
+        beside = "beside counts of 1" if least == 1 else f"for counts of up to {largest_hidden}, by their totals"
         questions.append(
-            f"{shown_words(hidden)} {beside}: never reported (--missing), or hidden for another reason than their "
-            "size?"
+            f"{shown_words(hidden)} {beside}: never reported (--missing), or hidden for another reason than their size?"
         )
         hidden, masked = Counter(), ()
     stated_below = cells.bounds[cells.bounds[:, 0] <= 1, 1].max(initial=0.0) + 1.0
@@ -350,9 +329,7 @@ def above_indented(column: Sequence[Any]) -> list[str]:
     """Labels above a row whose label begins with more blanks."""
     cells = [cell for cell in column if isinstance(cell, str) and cell.strip()]
     depths = [len(cell) - len(cell.lstrip()) for cell in cells]
-    return [
-        cell.strip() for cell, depth, below in zip(cells, depths, depths[1:], strict=False) if depth < below
-    ]
+    return [cell.strip() for cell, depth, below in zip(cells, depths, depths[1:], strict=False) if depth < below]
 
 
 def repeated_in(labels: Sequence[str]) -> list[str]:
@@ -378,17 +355,13 @@ def doubtful_levels(levels: dict[str, list[str]], refused: bool) -> list[str]:
         dates = [name for name in names if MONTH_DAYS.fullmatch(name)]
         groups = [name for name in names if are_intervals([name])]
         if dates and groups:
-            questions.append(
-                f"Was {dates[0]!r} a group such as {groups[0]!r}, which a spreadsheet made a date?"
-            )
+            questions.append(f"Was {dates[0]!r} a group such as {groups[0]!r}, which a spreadsheet made a date?")
     return questions
 
 
 def stated_options(stated: Format) -> list[str]:
     """What was stated about the file, as options."""
-    given = {
-        "--" + name.replace("_", "-"): value for name, value in stated._asdict().items() if value is not None
-    }
+    given = {"--" + name.replace("_", "-"): value for name, value in stated._asdict().items() if value is not None}
     return [part for name, value in given.items() for part in (name, str(value))]
 
 
@@ -548,9 +521,7 @@ def totals_of(
             found = (
                 numbers.groupby([cells[axis] for axis in left], sort=False)
                 .sum()
-                .reindex(
-                    pd.Index(table[left[0]]) if len(left) == 1 else pd.MultiIndex.from_frame(table[left])
-                )
+                .reindex(pd.Index(table[left[0]]) if len(left) == 1 else pd.MultiIndex.from_frame(table[left]))
             )
         else:
             found = numbers.sum().to_frame().T
@@ -595,10 +566,7 @@ def bounds_of(protection: Sequence[str], background: str | None) -> tuple[Bounds
     """The bounds of a count that is hidden, and of one without a row, as options state them."""
     hidden = 0.0, math.inf
     if stated_rule(protection) == "suppression":
-        hidden = (
-            float("--hides-zero" not in protection),
-            float(protection[protection.index("--below") + 1]) - 1.0,
-        )
+        hidden = (float("--hides-zero" not in protection), float(protection[protection.index("--below") + 1]) - 1.0)
     return hidden, {None: hidden, "0": (0.0, 0.0)}.get(background, (0.0, math.inf))
 
 
@@ -623,15 +591,12 @@ def suggested_totals(
     elif "--noise" in protection:
         why = "since their noise is not stated"
     elif not totals.usable:
-        why = (
-            "since they are not one row and one column of sums of all others: give them by --totals, in files"
-        )
+        why = "since they are not one row and one column of sums of all others: give them by --totals, in files"
     elif not totals.are_possible(away, *bounds_of(protection, background)):
         why = "since they are not the sums of the other cells"
     if why:
         return (
-            f"Are these totals? The command leaves them out (--totals-in-table drop), {why}; none reads them as "
-            "counts."
+            f"Are these totals? The command leaves them out (--totals-in-table drop), {why}; none reads them as counts."
         ), ["--totals-in-table", "drop"]
     said = (
         "Are these totals? The command keeps them as known totals (--totals-in-table use), for narrower intervals with "
@@ -641,9 +606,7 @@ def suggested_totals(
         return said, ["--totals-in-table", "use"]
     own = " ".join(protection[protection.index(rule) :])
     exact = "--base" in protection and (totals.sums["total"] % int(protection[-1]) != 0).any()
-    said += " Were they treated as the counts were? If they are exact, state --totals-mechanism exact." * (
-        not exact
-    )
+    said += " Were they treated as the counts were? If they are exact, state --totals-mechanism exact." * (not exact)
     return said, ["--totals-in-table", "use", "--totals-mechanism", "exact" if exact else own]
 
 
@@ -688,11 +651,7 @@ def suggested(
         how = "midpoint" if 2 * lattice.offset == lattice.step else ""
         kind = f"rounding-{how}" if how else "rounding" if hidden else "random-rounding"
         rounding = [kind, "--base", str(lattice.step)]
-        ways = (
-            "to the middles of groups?"
-            if how
-            else "at random (random-rounding) or to the nearest (rounding)?"
-        )
+        ways = "to the middles of groups?" if how else "at random (random-rounding) or to the nearest (rounding)?"
         questions.append(f"All positive numbers are {lattice}: rounded {ways}")
         if lattice.offset and not how:
             rounding[-1] = str(math.gcd(lattice.step, lattice.offset))
@@ -718,9 +677,7 @@ def suggested(
         return questions, []
     zeros = float((shown == 0).mean()) if shown.size else 0.0
     if least > 1 and zeros > MANY_ZEROS and not has_zero_words:
-        questions.append(
-            f"No number from 1 to {least - 1}, and {zeros:.0%} zeros: small counts written as 0?"
-        )
+        questions.append(f"No number from 1 to {least - 1}, and {zeros:.0%} zeros: small counts written as 0?")
         if (shown == np.floor(shown)).all():
             rule = ["--mechanism", "suppression", "--below", str(least), "--hides-zero"]
             return questions, ["--absent", "0", *rule]

@@ -24,9 +24,7 @@ Family = tuple[Any, Any, Any]
 SIDES = ("rows", "columns")
 
 
-def released_totals(
-    totals: Any, shape: tuple[int, ...], axes: Sequence[Axis] = ()
-) -> list[ReleasedTotals] | None:
+def released_totals(totals: Any, shape: tuple[int, ...], axes: Sequence[Axis] = ()) -> list[ReleasedTotals] | None:
     """The totals of a list as ``Reports`` takes it, as a release holds them; groups have the labels of a Series.
 
     Raises:
@@ -56,11 +54,7 @@ def labels_of_groups(values: Any) -> tuple[str, ...] | None:
 
 
 def without_margins(
-    table: ProtectedTable,
-    row: str | None,
-    column: str | None,
-    of: str | None,
-    mechanism: Mechanism | None = None,
+    table: ProtectedTable, row: str | None, column: str | None, of: str | None, mechanism: Mechanism | None = None
 ) -> tuple[ProtectedTable, list[Family]]:
     """A wide table without its row and column of totals, and those of ``of``: "rows", "columns" or "both".
 
@@ -81,14 +75,10 @@ def without_margins(
     of = of or ("columns" if column is None else "rows")
     wanted = {"rows": ["column"], "columns": ["row"], "both": ["row", "column"]}.get(of)
     if wanted is None:
-        raise ValueError(
-            f"--totals-of must be rows, columns or both with --total-row and --total-column, got {of!r}"
-        )
+        raise ValueError(f"--totals-of must be rows, columns or both with --total-row and --total-column, got {of!r}")
     there = [name for name, given in (("row", row), ("column", column)) if given is not None]
     if not set(wanted) <= set(there):
-        raise ValueError(
-            f"--totals-of {of} must come with {' and '.join(f'--total-{name}' for name in wanted)}"
-        )
+        raise ValueError(f"--totals-of {of} must come with {' and '.join(f'--total-{name}' for name in wanted)}")
     values: Any = table.values
     rows, columns = table.row_labels, table.column_labels
     keep_rows, keep_columns = np.ones(values.shape[0], bool), np.ones(values.shape[1], bool)
@@ -155,9 +145,7 @@ def place_of(name: str, labels: Sequence[str] | None, option: str) -> int:
     """Where the one label of this name is; raises ValueError where there is none, or several."""
     found = [place for place, label in enumerate(labels or ()) if label == name.strip()]
     if len(found) != 1:
-        raise ValueError(
-            f"{option} must be the name of one in the table, got {name!r}, which {len(found)} have"
-        )
+        raise ValueError(f"{option} must be the name of one in the table, got {name!r}, which {len(found)} have")
     return found[0]
 
 
@@ -185,9 +173,7 @@ def margin_of_frame(
         )
     left = [name for name in axes if name in left]
     numbered = [axes.index(name) for name in left]
-    places = [
-        places_of(frame[name], labels[axis] or (), name) for name, axis in zip(left, numbered, strict=True)
-    ]
+    places = [places_of(frame[name], labels[axis] or (), name) for name, axis in zip(left, numbered, strict=True)]
     kept = tuple(shape[axis] for axis in numbered)
     flat = np.ravel_multi_index(tuple(places), kept) if left else np.zeros(1, np.int64)
     check_once(flat, frame, left)
@@ -208,9 +194,7 @@ def keys_of(frame: pd.DataFrame, known: Sequence[str], value: str) -> list[str]:
             "that are not axes"
         )
     if list(frame.columns).count(value) != 1 or len(set(frame.columns)) < len(frame.columns):
-        raise ValueError(
-            f"totals must have one column {value!r}, and each axis once, got {list(frame.columns)}"
-        )
+        raise ValueError(f"totals must have one column {value!r}, and each axis once, got {list(frame.columns)}")
     return [str(name) for name in frame.columns if name != value]
 
 
@@ -225,9 +209,7 @@ def places_of(given: pd.Series, own: Sequence[str], axis: str) -> NDArray[np.int
         )
     shared = next((label for label in names if times[label] > 1), None)
     if shared is not None:
-        raise ValueError(
-            f"the table's {axis!r} must have the label of every total once, got {shared!r} twice or more"
-        )
+        raise ValueError(f"the table's {axis!r} must have the label of every total once, got {shared!r} twice or more")
     return np.array([known[label] for label in names], dtype=np.int64)
 
 
@@ -260,8 +242,7 @@ def read_margin(
     marks = Format(thousands=stated.thousands, decimal=stated.decimal)
     cells = read_cells(path, [frame[value]], [value], words, marks)
     found = {
-        name: cells.values[:, 0] if name == value else frame[name].astype(str).str.strip()
-        for name in frame.columns
+        name: cells.values[:, 0] if name == value else frame[name].astype(str).str.strip() for name in frame.columns
     }
     left = pd.DataFrame(found)[~cells.masked[:, 0]].reset_index(drop=True)
     if left.empty:
@@ -306,9 +287,7 @@ def family_of_frame(
     order = np.argsort(row)
     of_number = order[np.minimum(np.searchsorted(row, number, sorter=order), len(row) - 1)]
     names = [", ".join(str(frame[key].iloc[i]) for key in keys) for i in range(len(frame))]
-    values = pd.Series(
-        frame[value].to_numpy(dtype=np.float64, na_value=np.nan), pd.Index(names, dtype=object)
-    )
+    values = pd.Series(frame[value].to_numpy(dtype=np.float64, na_value=np.nan), pd.Index(names, dtype=object))
     group = np.where(inside & (row[of_number] == number), of_number, -1)
     return group, values, "exact" if mechanism is None else mechanism
 
@@ -345,9 +324,7 @@ def grouping_of_frame(
             f"{[str(name) for name in frame.columns]}"
         )
     numbered = [axes.index(name) for name in known]
-    places = [
-        places_of(frame[name], labels[axis] or (), name) for name, axis in zip(known, numbered, strict=True)
-    ]
+    places = [places_of(frame[name], labels[axis] or (), name) for name, axis in zip(known, numbered, strict=True)]
     lengths = tuple(len(labels[axis] or ()) for axis in numbered)
     flat = np.ravel_multi_index(tuple(places), lengths)
     check_once(flat, frame, known)
@@ -411,9 +388,7 @@ def sided(frame: pd.DataFrame, labels: Sequence[Sequence[str] | None]) -> pd.Dat
     if not of:
         own = {str(label) for each in labels for label in each or ()}
         odd = next((label for label in given if label not in own), given[0])
-        raise ValueError(
-            f"groups must have labels of rows or of columns, got {odd!r}, which is not one of these"
-        )
+        raise ValueError(f"groups must have labels of rows or of columns, got {odd!r}, which is not one of these")
     return frame.set_axis([of[0], frame.columns[1]], axis=1)
 
 

@@ -92,8 +92,7 @@ class ProtectedTable(NamedTuple):
         """The rows and columns with True."""
         sides = (self.row_labels, rows), (self.column_labels, columns)
         labels = [
-            None if names is None else [n for n, k in zip(names, kept, strict=True) if k]
-            for names, kept in sides
+            None if names is None else [n for n, k in zip(names, kept, strict=True) if k] for names, kept in sides
         ]
         values = self.values.tocsr() if hasattr(self.values, "tocsr") else self.values
         inside = values[rows][:, columns]
@@ -178,9 +177,7 @@ def read_protected(
             f"{path} must be read by its axes, as a Eurostat table: --long '{axes}' --value {VALUE}, without the axes "
             "that have one level"
         )
-    names = (
-        given.names if given.names is not None else [str(place + 1) for place in range(len(given.columns))]
-    )
+    names = given.names if given.names is not None else [str(place + 1) for place in range(len(given.columns))]
     places = label_places(path, given, row_labels, (*words.absent, *words.missing, *words.zero))
     kept = [place for place in range(len(names)) if place not in places]
     if row_labels is None and given.names is not None:
@@ -197,17 +194,12 @@ def read_protected(
         check_filled_down(path, parts, list(parts))
     if not kept:
         raise ValueError(f"{path} must hold at least one column of reports, got row labels only")
-    cells = read_cells(
-        path, [given.columns[p] for p in kept], [names[p] for p in kept], words, stated, given.separator
-    )
+    cells = read_cells(path, [given.columns[p] for p in kept], [names[p] for p in kept], words, stated, given.separator)
     warn_of_units(given, cells.values)
     warn_of_decimals(cells.values, [names[place] for place in kept])
     values, titles = cells.values, [names[place] for place in kept]
     check_columns(f"reports in {path}", titles if given.names else [], values, not places, ROW_LABELS)
-    labels = [
-        " ".join(filter(None, parts))
-        for parts in zip(*(texts(given.columns[p]) for p in places), strict=True)
-    ]
+    labels = [" ".join(filter(None, parts)) for parts in zip(*(texts(given.columns[p]) for p in places), strict=True)]
     masked = cells.masked
     return ProtectedTable(
         np.ma.masked_array(values, masked) if masked.any() else values,
@@ -242,9 +234,7 @@ def read_long(
     """
     path = Path(path)
     if path.suffix.lower() not in TABLES:
-        raise ValueError(
-            f"{path} must be a {', '.join(TABLES[:-1])} or {TABLES[-1]} to have a row for each cell"
-        )
+        raise ValueError(f"{path} must be a {', '.join(TABLES[:-1])} or {TABLES[-1]} to have a row for each cell")
     words.check()
     given = long_columns(path, stated)
     names = list(given.names or [])
@@ -358,9 +348,7 @@ def check_calculated(path: Path) -> None:
 def read_frame(path: Path, stated: Format = ONE_HEADER) -> pd.DataFrame:
     """The cells of a small file beside a table, with a header row: as text, or typed as a .parquet has them."""
     names, columns, _ = read_columns(path, stated, True)
-    typed = [
-        column if isinstance(column, pd.Series) else pd.Series(column, dtype=object) for column in columns
-    ]
+    typed = [column if isinstance(column, pd.Series) else pd.Series(column, dtype=object) for column in columns]
     frame = pd.concat(typed, axis=1)
     frame.columns = pd.Index(names or [])
     return frame
@@ -609,6 +597,4 @@ def warn_of_units(given: Columns, values: Any, constant: Sequence[str] = ()) -> 
 def is_all_text(cells: Sequence[str]) -> bool:
     """Whether nearly all cells have something, with letters and without digits."""
     full = [cell for cell in cells if cell]
-    return 2 * len(full) > len(cells) and all(
-        any(map(str.isalpha, c)) and not any(map(str.isdigit, c)) for c in full
-    )
+    return 2 * len(full) > len(cells) and all(any(map(str.isalpha, c)) and not any(map(str.isdigit, c)) for c in full)

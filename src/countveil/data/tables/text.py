@@ -74,9 +74,7 @@ class Layout(NamedTuple):
     def describe(self) -> str:
         """One line, such as "semicolons between cells, cp1252, 2 lines above the table, 2 header rows"."""
         names = {separator: name for name, separator in SEPARATORS.items()}
-        parts = (
-            [] if self.separator is None else [f"{names.get(self.separator, repr(self.separator))}-separated"]
-        )
+        parts = [] if self.separator is None else [f"{names.get(self.separator, repr(self.separator))}-separated"]
         parts += [] if self.encoding is None else [self.encoding + " (a guess)" * self.guessed]
         parts += [f"sheet {self.sheets[0]!r}"] if self.sheets else []
         parts += [f"{len(self.sheets) - 1} more not read"] if len(self.sheets) > 1 else []
@@ -146,9 +144,7 @@ def read_text_table(path: Path, stated: Format = NOTHING_STATED, header: bool = 
     if not body:
         raise ValueError(f"{path} must have a header row and at least one row of reports, got empty rows")
     unused = {
-        place
-        for place, name in enumerate(names)
-        if not (place == 0 or name or any(filled(row[place]) for row in body))
+        place for place, name in enumerate(names) if not (place == 0 or name or any(filled(row[place]) for row in body))
     }
     if unused:  # separators at the end of every line, and columns left empty for looks
         names = [name for place, name in enumerate(names) if place not in unused]
@@ -182,9 +178,7 @@ def decoded(path: Path, stated: str | None) -> tuple[str, str]:
         try:
             return content.decode(name), name
         except LookupError:
-            raise ValueError(
-                f"--encoding must be one that Python knows, such as cp1252, got {name!r:.40}"
-            ) from None
+            raise ValueError(f"--encoding must be one that Python knows, such as cp1252, got {name!r:.40}") from None
         except UnicodeDecodeError as error:
             if stated is not None or marked:
                 raise ValueError(
@@ -201,9 +195,7 @@ def decoded(path: Path, stated: str | None) -> tuple[str, str]:
     if match is not None:
         with contextlib.suppress(UnicodeDecodeError):
             return content.decode(match.encoding), match.encoding
-    raise ValueError(
-        f"{path} must be text, got bytes of no known encoding: state one by --encoding, such as cp1252"
-    )
+    raise ValueError(f"{path} must be text, got bytes of no known encoding: state one by --encoding, such as cp1252")
 
 
 def parsed(text: str, separator: str, strict: bool = True) -> list[list[str]]:
@@ -212,9 +204,7 @@ def parsed(text: str, separator: str, strict: bool = True) -> list[list[str]]:
     if separator == SPACES:
         text = "\n".join(line.strip() for line in text.splitlines())
     spaced = separator == SPACES
-    lines = csv.reader(
-        io.StringIO(text, newline=""), delimiter=separator, strict=strict, skipinitialspace=spaced
-    )
+    lines = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=strict, skipinitialspace=spaced)
     return [[known.setdefault(cell, cell) for cell in line] for line in lines]
 
 
@@ -271,9 +261,7 @@ def rows_of_workbook(path: Path, wanted: str | None = None) -> tuple[list[list[A
     try:
         for sheet in sorted(book.worksheets, key=lambda sheet: sheet.sheet_state != "visible"):
             rows = [[cell_of(value) for value in row] for row in sheet.iter_rows(values_only=True)]
-            width = max(
-                (place + 1 for row in rows for place, cell in enumerate(row) if filled(cell)), default=0
-            )
+            width = max((place + 1 for row in rows for place, cell in enumerate(row) if filled(cell)), default=0)
             if width:
                 sheets[sheet.title] = [(row + [""] * width)[:width] for row in rows]
     finally:
@@ -284,9 +272,7 @@ def rows_of_workbook(path: Path, wanted: str | None = None) -> tuple[list[list[A
         raise ValueError(f"--sheet must be one of {', '.join(map(repr, sheets))}, got {wanted!r:.60}")
     read = next(iter(sheets)) if wanted is None else wanted
     numeric = [
-        name
-        for name, rows in sheets.items()
-        if any(isinstance(cell, int | float) for row in rows for cell in row)
+        name for name, rows in sheets.items() if any(isinstance(cell, int | float) for row in rows for cell in row)
     ]
     if wanted is None and numeric and read not in numeric:
         raise ValueError(
@@ -328,11 +314,7 @@ def without_surroundings(
     last = min([last, *notes])  # what stands below a note is one
     while last > first + 1 and is_note(rows[last - 1], rows[first : last - 1], width):
         last -= 1
-    return (
-        as_lines(rows[:first]),
-        [row for row in rows[first:last] if row or width == 1],
-        as_lines(rows[last:]),
-    )
+    return (as_lines(rows[:first]), [row for row in rows[first:last] if row or width == 1], as_lines(rows[last:]))
 
 
 def as_lines(rows: Sequence[Sequence[Any]]) -> tuple[str, ...]:
@@ -374,9 +356,7 @@ def first_row(path: Path, rows: list[list[Any]], width: int, header: bool) -> in
         before: list[Any] = next((line for line in reversed(rows[:place]) if any(map(filled, line))), [])
         if width > 2 and len(before) == width - 1 and sum(map(filled, before)) > 1:
             ends = not any(filled(line[-1]) for line in rows[place:] if len(line) == width)
-            extra = (
-                "delete the separator at the end of every other row, which adds an empty cell, or, " * ends
-            )
+            extra = "delete the separator at the end of every other row, which adds an empty cell, or, " * ends
             raise ValueError(
                 f"{path} must have {width} cells in every row, got {len(before)} in row {place}: {extra}if these are "
                 f"names of columns, add one for the row labels; if they are not, --skip {place} leaves them out"
@@ -396,9 +376,7 @@ def is_note(row: Sequence[Any], above: Sequence[Sequence[Any]], width: int) -> b
     ragged = (len(row) == 1 and width > 2) or (len(row) == 1 and width == 2 and len(cells[0]) > 40)
     padded = len(row) == width and len(full) == 1 and len(cells[0]) > LONG_LABEL
     if padded:
-        padded = len(cells[0]) > max(
-            (len(text_of(line[0])) for line in above if any(map(filled, line[1:]))), default=0
-        )
+        padded = len(cells[0]) > max((len(text_of(line[0])) for line in above if any(map(filled, line[1:]))), default=0)
     return width > 1 and (ragged or padded) and not is_numeric(cells[0])
 
 
@@ -406,9 +384,7 @@ def has_reports(cells: Sequence[str], above: Sequence[Sequence[Any]]) -> bool:
     """Whether a row has numbers, other than the year of a source, or what other rows have for a number."""
     further = [cell for cell in cells[1:] if cell]
     if any(map(is_numeric, further)):
-        return ":" not in cells[0] or not all(
-            TIMES.fullmatch(cell) or not is_numeric(cell) for cell in further
-        )
+        return ":" not in cells[0] or not all(TIMES.fullmatch(cell) or not is_numeric(cell) for cell in further)
     others = {text_of(cell) for line in above[1:] for cell in line[1:]}
     return bool(further) and all(cell in others for cell in further)
 
@@ -426,9 +402,7 @@ def check_headers(path: Path, rows: Sequence[Any], headers: Sequence[Sequence[An
     names = [name for name in (last[1:] or last) if name]
     numbers = [name for name in names if is_numeric(name) and not TIMES.fullmatch(name)]
     run = (
-        len(numbers) > 2
-        and all(map(str.isdecimal, numbers))
-        and {int(b) - int(a) for a, b in pairwise(numbers)} == {1}
+        len(numbers) > 2 and all(map(str.isdecimal, numbers)) and {int(b) - int(a) for a, b in pairwise(numbers)} == {1}
     )
     if (
         not sure
@@ -456,9 +430,7 @@ def rectangular(path: Path, rows: list[list[Any]]) -> list[list[Any]]:
                 remedy = "an absent report is an empty cell"
                 if width > 2 and not any(map(is_numeric, row[1:])):
                     remedy = f"delete {text_of(row[0])!r:.40} if it is a title or a note, and save each table as a file"
-            raise ValueError(
-                f"{path} must have {width} cells in every row, got {len(row)} in row {number}: {remedy}"
-            )
+            raise ValueError(f"{path} must have {width} cells in every row, got {len(row)} in row {number}: {remedy}")
     return [row for row in rows if width == 1 or any(map(filled, row))]
 
 

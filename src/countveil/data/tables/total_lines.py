@@ -13,30 +13,8 @@ from countveil.data.labels import SEPARATOR
 
 NAMES = frozenset(
     (
-        *(
-            "total",
-            "totals",
-            "all",
-            "sum",
-            "overall",
-            "grand total",
-            "subtotal",
-            "sub-total",
-            "both sexes",
-            "all ages",
-        ),
-        *(
-            "insgesamt",
-            "gesamt",
-            "zusammen",
-            "summe",
-            "ensemble",
-            "tous",
-            "toutes",
-            "totale",
-            "totaal",
-            "todos",
-        ),
+        *("total", "totals", "all", "sum", "overall", "grand total", "subtotal", "sub-total", "both sexes", "all ages"),
+        *("insgesamt", "gesamt", "zusammen", "summe", "ensemble", "tous", "toutes", "totale", "totaal", "todos"),
         *(
             "ambos sexos",
             "beide geschlechter",
@@ -127,9 +105,7 @@ def total_lines(
     of_parts: dict[int, str] = {}
     if not sp.issparse(values) and places.size - len(of_all) <= MOST_LINES:
         left = np.delete(places, of_all)
-        parts = summed_parts(
-            values[left], None if labels is None else [labels[place] for place in left.tolist()]
-        )
+        parts = summed_parts(values[left], None if labels is None else [labels[place] for place in left.tolist()])
         of_parts = {int(left[place]): f"{n} others" for place, n in parts.items()}
         if of_parts and not of_all:  # the grand total of what has subtotals
             kept = np.setdiff1d(left, list(of_parts))
@@ -310,9 +286,7 @@ def total_levels(
     for place, (axis, (_, levels)) in enumerate(zip(axes, coded, strict=True)):
         names = [str(level) for level in levels]
         others = tuple(
-            [i for i, n in enumerate(map(str, other)) if n and not has_name(n)]
-            if at != place
-            else range(len(names))
+            [i for i, n in enumerate(map(str, other)) if n and not has_name(n)] if at != place else range(len(names))
             for at, (_, other) in enumerate(coded)
         )
         inner = table[np.ix_(*others)] if all(map(len, others)) else table

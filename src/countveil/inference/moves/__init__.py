@@ -67,14 +67,7 @@ class Moving:
         self.State = algorithm.State
         self.__name__ = f"{getattr(algorithm, '__name__', type(algorithm).__name__)} with {moves} moves"
 
-    def init(
-        self,
-        plan: Plan,
-        model: Factorization,
-        streams: Streams,
-        engine: Engine,
-        start: Start = automatic,
-    ) -> Any:
+    def init(self, plan: Plan, model: Factorization, streams: Streams, engine: Engine, start: Start = automatic) -> Any:
         """The sampler's own, with more components than the model if the start is ours."""
         if self.moves:
             model = without_seeds(model)
@@ -86,9 +79,7 @@ class Moving:
             record.note(components=model.n_components)
         return self.algorithm.init(plan, model, streams, engine, start)
 
-    def step(
-        self, state: Any, plan: Plan, model: Factorization, streams: Streams, engine: Engine
-    ) -> tuple[Any, Any]:
+    def step(self, state: Any, plan: Plan, model: Factorization, streams: Streams, engine: Engine) -> tuple[Any, Any]:
         """One sweep, after a split where a move begins, and before the merging where it ends."""
         if state.sweep >= self.moves * SWEEPS:
             return self.algorithm.step(state, plan, model, streams, engine)
@@ -147,9 +138,7 @@ def n_wide(model: Factorization) -> int:
     return model.n_components + max(1, model.n_components // SHARE)
 
 
-def widened(
-    state: Any, observations: Observations, model: Factorization, streams: Streams, engine: Engine
-) -> Any:
+def widened(state: Any, observations: Observations, model: Factorization, streams: Streams, engine: Engine) -> Any:
     """The state with some components split, and hyperparameters as they start."""
     wide = model.with_components(n_wide(model))
     law = observations.law(model.likelihood, state.parameters)
@@ -160,12 +149,7 @@ def widened(
 
 
 def narrowed(
-    state: Any,
-    plan: Plan,
-    model: Factorization,
-    wide: Factorization,
-    streams: Streams,
-    engine: Engine,
+    state: Any, plan: Plan, model: Factorization, wide: Factorization, streams: Streams, engine: Engine
 ) -> Any:
     """The state with pairs of components merged until there are as many as in the model."""
     law = plan.data.law(model.likelihood, state.parameters)

@@ -66,9 +66,7 @@ def merge(counts: Counts, n_components: int, shapes: tuple[float, float]) -> lis
     return groups
 
 
-def put_together(
-    theta: np.ndarray, phi: np.ndarray, groups: list[list[int]]
-) -> tuple[np.ndarray, np.ndarray]:
+def put_together(theta: np.ndarray, phi: np.ndarray, groups: list[list[int]]) -> tuple[np.ndarray, np.ndarray]:
     """(theta (D, K), phi (V, K)) whose components have the rows' and the columns' sums of their group's rates."""
     row_size, column_size = theta.sum(axis=0), phi.sum(axis=0)
     found = np.empty((len(theta), len(groups))), np.empty((len(phi), len(groups)))
@@ -102,18 +100,11 @@ def overlap(counts: Counts) -> np.ndarray:
 def overlap_with(counts: Counts, roots: Counts, i: int) -> np.ndarray:
     """(K,) the same of component i and each one, given the roots of their counts."""
     size = np.maximum(counts.rows.sum(axis=1), TINY)
-    return np.asarray(
-        (roots.rows @ roots.rows[i]) * (roots.columns @ roots.columns[i]) / np.sqrt(size * size[i])
-    )
+    return np.asarray((roots.rows @ roots.rows[i]) * (roots.columns @ roots.columns[i]) / np.sqrt(size * size[i]))
 
 
 def gains(
-    counts: Counts,
-    own: np.ndarray,
-    shared: np.ndarray,
-    i: np.ndarray,
-    j: np.ndarray,
-    shapes: tuple[float, float],
+    counts: Counts, own: np.ndarray, shared: np.ndarray, i: np.ndarray, j: np.ndarray, shapes: tuple[float, float]
 ) -> np.ndarray:
     """What merging each pair (i, j) adds to the log-probability; ``own`` is L_k of each, ``shared`` their overlaps.
 
@@ -130,9 +121,7 @@ def log_probability(counts: Counts, shapes: tuple[float, float]) -> np.ndarray:
     found = gammaln(1.0 + total)
     for values, shape in zip(counts, shapes, strict=True):
         whole = shape * values.shape[1]
-        found += (
-            gammaln(whole) - gammaln(whole + total) + (gammaln(shape + values) - gammaln(shape)).sum(axis=1)
-        )
+        found += gammaln(whole) - gammaln(whole + total) + (gammaln(shape + values) - gammaln(shape)).sum(axis=1)
     return np.asarray(found)
 
 
@@ -141,13 +130,7 @@ FIRST = 1 << 40  # their number among the sweeps, far beyond all others
 
 
 def drawn_counts(
-    plan: Plan,
-    law: tuple[Any, ...],
-    theta: np.ndarray,
-    phi: np.ndarray,
-    streams: Streams,
-    sweep: int,
-    engine: Engine,
+    plan: Plan, law: tuple[Any, ...], theta: np.ndarray, phi: np.ndarray, streams: Streams, sweep: int, engine: Engine
 ) -> Counts:
     """Means of a few draws of the counts (of bursts, where counts come in bursts) given theta (D, K) and phi (V, K)."""
     assert plan.tokens is not None

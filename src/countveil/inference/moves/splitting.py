@@ -90,9 +90,7 @@ def orthogonal(vectors: np.ndarray, base: np.ndarray) -> tuple[np.ndarray, np.nd
     return vectors / np.maximum(length, 1e-300), length
 
 
-def parts_of(
-    observations: Observations, law: Law, theta: np.ndarray, phi: np.ndarray, engine: Engine
-) -> list[Part]:
+def parts_of(observations: Observations, law: Law, theta: np.ndarray, phi: np.ndarray, engine: Engine) -> list[Part]:
     """S of each block of rows."""
     find: Callable[[slice], Part] = partial(part_of, observations, law, theta, phi)
     return list(engine.map(find, row_blocks(observations.shape[0], None, observations.shape[1])))
@@ -116,15 +114,11 @@ def part_of(observations: Observations, law: Law, theta: np.ndarray, phi: np.nda
 
 def times(parts: list[Part], x: np.ndarray, engine: Engine) -> np.ndarray:
     """S x, (D, K)."""
-    return np.concatenate(
-        list(engine.map(lambda part: part.stored @ x - part.left @ (part.right.T @ x), parts))
-    )
+    return np.concatenate(list(engine.map(lambda part: part.stored @ x - part.left @ (part.right.T @ x), parts)))
 
 
 def times_transposed(parts: list[Part], x: np.ndarray, engine: Engine) -> np.ndarray:
     """S^T x, (V, K)."""
     pieces = np.split(x, np.cumsum([len(part.left) for part in parts])[:-1])
-    found = engine.map(
-        lambda part, own: (part.stored.T @ own - part.right @ (part.left.T @ own),), parts, pieces
-    )
+    found = engine.map(lambda part, own: (part.stored.T @ own - part.right @ (part.left.T @ own),), parts, pieces)
     return summed(found, len(parts))[0]

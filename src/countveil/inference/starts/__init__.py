@@ -32,15 +32,11 @@ def begin(
     for factor, values in zip(model.factors, factors, strict=True):
         if not np.isfinite(values).all():
             name = getattr(start, "__name__", type(start).__name__)
-            raise FloatingPointError(
-                f"start must give finite factors, got {factor.name} by {name!r} that is not"
-            )
+            raise FloatingPointError(f"start must give finite factors, got {factor.name} by {name!r} that is not")
     return brought_to_seeds(model, factors)
 
 
-def automatic(
-    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
-) -> Arrays:
+def automatic(observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine) -> Arrays:
     """Spectral for a free factor of actors on both sides, else ``least_squares``; with exposures by cell as that."""
     if observations.exposure is not None:
         return exposed_start(observations, model, rng, engine)
@@ -48,9 +44,7 @@ def automatic(
     return start(observations, model, rng, engine)
 
 
-def least_squares(
-    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
-) -> Arrays:
+def least_squares(observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine) -> Arrays:
     """Near a nonnegative least-squares fit: of the matrix form if that is a product of two free factors.
 
     With exposures by cell it is ``exposed_start``.
@@ -63,29 +57,19 @@ def least_squares(
     return model.of_matrices(*least_squares_start(observations, model.n_components, rng, engine))
 
 
-def before_moves(
-    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
-) -> Arrays:
+def before_moves(observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine) -> Arrays:
     """``least_squares`` of a product of two with more components than are wanted: sweeps and moves follow."""
     if observations.exposure is not None:
         return exposed_start(observations, model, rng, engine)
-    return model.of_matrices(
-        *least_squares_start(observations, model.n_components, rng, engine, fit_before_moves)
-    )
+    return model.of_matrices(*least_squares_start(observations, model.n_components, rng, engine, fit_before_moves))
 
 
-def rotated(
-    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
-) -> Arrays:
+def rotated(observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine) -> Arrays:
     """Near rotated singular vectors, of a product of two: where counts are few and the noise is strong."""
-    return model.of_matrices(
-        *least_squares_start(observations, model.n_components, rng, engine, rotated_start)
-    )
+    return model.of_matrices(*least_squares_start(observations, model.n_components, rng, engine, rotated_start))
 
 
-def spectral(
-    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
-) -> Arrays:
+def spectral(observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine) -> Arrays:
     """Communities of actors by ``spectral_start``.
 
     Raises:

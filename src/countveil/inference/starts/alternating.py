@@ -35,11 +35,7 @@ Fit = Callable[[Observations, int, np.random.Generator, Engine], tuple[np.ndarra
 
 
 def least_squares_start(
-    observations: Observations,
-    n_components: int,
-    rng: np.random.Generator,
-    engine: Engine,
-    fit: Fit | None = None,
+    observations: Observations, n_components: int, rng: np.random.Generator, engine: Engine, fit: Fit | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Positive (theta (D, K), phi (V, K)) near the least-squares fit, each component of equal mean in both.
 
@@ -230,9 +226,7 @@ def descend_part(phi: np.ndarray, gram: np.ndarray, target: np.ndarray, sweeps: 
 
 ROUNDS = 5  # of the power iteration for a pair's leading singular vectors
 TENSOR_ROUNDS = 10  # of the power iteration for the product nearest to two
-BEGUN = (
-    0.1  # weight of the smaller of two at its beginning; with equal weights it would stay between equal ones
-)
+BEGUN = 0.1  # weight of the smaller of two at its beginning; with equal weights it would stay between equal ones
 
 
 def merged(theta: np.ndarray, phi: np.ndarray, n_components: int) -> tuple[np.ndarray, np.ndarray]:
@@ -279,9 +273,7 @@ def leading_pair(theta: np.ndarray, phi: np.ndarray) -> tuple[np.ndarray, np.nda
 def merged_products(factors: Sequence[np.ndarray], n_components: int) -> list[np.ndarray]:
     """Factors (n, K) of the components that are left, each of which is a product with one vector per factor."""
     largest = [np.maximum(factor.max(axis=0), TINY) for factor in factors]
-    scaled = [
-        factor / most for factor, most in zip(factors, largest, strict=True)
-    ]  # squares of tiny entries are zero
+    scaled = [factor / most for factor, most in zip(factors, largest, strict=True)]  # squares of tiny entries are zero
     norms = [np.sqrt((each**2).sum(axis=0)) for each in scaled]
     units = [each / np.maximum(norm, TINY) for each, norm in zip(scaled, norms, strict=True)]
     length = np.array(largest) * norms

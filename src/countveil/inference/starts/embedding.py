@@ -69,9 +69,7 @@ def grouped(
     if directed:
         bases.append(of_each_direction(times, scales[1], scales[2], n_communities, rng))
     size = np.maximum(degrees[0], LEAST_DEGREE * max(float(degrees[0].mean()), SMALLEST))
-    found = [
-        (clusters(basis, n_communities, rng)[:, None] == np.arange(n_communities)) * size for basis in bases
-    ]
+    found = [(clusters(basis, n_communities, rng)[:, None] == np.arange(n_communities)) * size for basis in bases]
     explained = [explained_by(times, own, directed) for own in found]
     best = int(np.argmax(explained))
     note_race(EMBEDDINGS, explained, best)
@@ -86,9 +84,7 @@ def explained_by(times: Products, own: np.ndarray, directed: bool) -> float:
     return float((block**2 / np.outer(square, square)).sum())
 
 
-def of_both_directions(
-    times: Products, scale: np.ndarray, n_vectors: int, rng: np.random.Generator
-) -> np.ndarray:
+def of_both_directions(times: Products, scale: np.ndarray, n_vectors: int, rng: np.random.Generator) -> np.ndarray:
     """(I, n) leading eigenvectors of L by absolute value, so that disassortative ones count too."""
 
     def product(x: np.ndarray) -> np.ndarray:
@@ -129,9 +125,7 @@ def leading(
     return np.asarray(found)
 
 
-def products(
-    observations: Observations, engine: Engine, x: np.ndarray, y: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def products(observations: Observations, engine: Engine, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(B x, B^T y) for x and y (I, n); a column of the data is an actor and a rest, flattened."""
     n = observations.shape[0]
     n_rests = observations.shape[1] // n
@@ -162,9 +156,7 @@ def clusters(basis: np.ndarray, n_clusters: int, rng: np.random.Generator) -> np
         return np.arange(len(rows))
     for _ in range(KMEANS_STARTS):
         try:
-            centres, group = kmeans2(
-                rows, n_clusters, iter=KMEANS_ITERATIONS, minit="++", missing="raise", rng=rng
-            )
+            centres, group = kmeans2(rows, n_clusters, iter=KMEANS_ITERATIONS, minit="++", missing="raise", rng=rng)
         except ClusterError:  # a cluster lost all of its rows
             continue
         distance = float(((rows - centres[group]) ** 2).sum())
@@ -231,9 +223,7 @@ def run(
 
 def debiased(observations: Observations, directed: bool, engine: Engine) -> np.ndarray:
     """(I, I) debiased reports between actors, summed over the rest of a cell, and over directions if these are one."""
-    (found,), _ = engine.over_rows(
-        debias_block, observations, (observations.noise.kernel, observations.shape)
-    )
+    (found,), _ = engine.over_rows(debias_block, observations, (observations.noise.kernel, observations.shape))
     return found if directed else found + found.T
 
 

@@ -56,9 +56,7 @@ class Given:
         return tuple(factors)
 
 
-def split(
-    model: Factorization, factors: list[np.ndarray | None], rng: np.random.Generator
-) -> list[np.ndarray | None]:
+def split(model: Factorization, factors: list[np.ndarray | None], rng: np.random.Generator) -> list[np.ndarray | None]:
     """The factors with as many components as the model has: new ones take a random share of the largest."""
     groups = latent_groups(model)
     for group in dict.fromkeys(groups.values()):

@@ -49,8 +49,7 @@ def random_factors(
     """Nearly even factors whose rates add up to about the mean count; fixed ones as they are."""
     size = size_of_entries(observations, model, engine)
     factors = [
-        size * (0.5 + rng.random(factor.shape)) if factor.fixed is None else factor.fixed
-        for factor in model.factors
+        size * (0.5 + rng.random(factor.shape)) if factor.fixed is None else factor.fixed for factor in model.factors
     ]
     for f in (f for f in model.free if model.factors[f].symmetric):
         factors[f] = 0.5 * (factors[f] + factors[f].T)
@@ -111,8 +110,7 @@ def gradients(
     """The numerator and denominator of factor f's multiplicative update, summed over its uses."""
     rows, columns = model.rows.forward(factors), model.columns.forward(factors)
     theta, phi = (
-        np.ascontiguousarray(side.matrix(values))
-        for side, values in ((model.rows, rows), (model.columns, columns))
+        np.ascontiguousarray(side.matrix(values)) for side, values in ((model.rows, rows), (model.columns, columns))
     )
     above, below = np.zeros(model.factors[f].shape), np.zeros(model.factors[f].shape)
 
@@ -171,9 +169,7 @@ FIRST_ITERATIONS = 10  # of each beginning
 MORE_ITERATIONS = 40  # of the best
 
 
-def exposed_start(
-    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
-) -> Arrays:
+def exposed_start(observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine) -> Arrays:
     """Positive factors whose rates are expected counts for one unit of exposure."""
     plan, law, best, most = Plan(observations, model), observations.law(POISSON), None, -np.inf
     with one_blas_thread():

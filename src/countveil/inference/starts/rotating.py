@@ -97,9 +97,7 @@ def varimax(vectors: np.ndarray) -> np.ndarray:
     for _ in range(MAX_ROTATIONS):
         turned = vectors @ rotation
         squares = turned * turned
-        left, values, right = np.linalg.svd(
-            vectors.T @ (turned * squares - turned * (squares.sum(axis=0) / n_rows))
-        )
+        left, values, right = np.linalg.svd(vectors.T @ (turned * squares - turned * (squares.sum(axis=0) / n_rows)))
         rotation, found = left @ right, float(values.sum())
         if found <= before * (1.0 + TOLERANCE):
             break

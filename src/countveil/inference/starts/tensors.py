@@ -50,9 +50,7 @@ def mergeable(model: Factorization) -> bool:
     return len(axes) == 1 and all(axes in f.axes and f.fixed is None for f in model.factors)
 
 
-def tensor_start(
-    observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine
-) -> Arrays:
+def tensor_start(observations: Observations, model: Factorization, rng: np.random.Generator, engine: Engine) -> Arrays:
     """Positive factors near the least-squares fit: the best of several random beginnings.
 
     Where components can be merged there are twice as many at first, since most beginnings with as many as in the model
@@ -68,9 +66,7 @@ def tensor_start(
     return floored(model, found)
 
 
-def likelier(
-    observations: Observations, model: Factorization, factors: Arrays, engine: Engine
-) -> Sequence[np.ndarray]:
+def likelier(observations: Observations, model: Factorization, factors: Arrays, engine: Engine) -> Sequence[np.ndarray]:
     """The factors after some iterations of expectation maximisation; the likelihood's parameters stay as they start."""
     law = observations.law(model.likelihood, model.initial_parameters())
     plan, found = Plan(observations, model), list(factors)
@@ -100,18 +96,11 @@ def merged_factors(model: Factorization, factors: Sequence[np.ndarray]) -> list[
     last = [np.moveaxis(values, place, -1) for values, place in zip(factors, places, strict=True)]
     matrices = merged_products([values.reshape(-1, values.shape[-1]) for values in last], model.n_components)
     shaped = (matrix.reshape(*values.shape[:-1], -1) for matrix, values in zip(matrices, last, strict=True))
-    return [
-        np.ascontiguousarray(np.moveaxis(values, -1, place))
-        for values, place in zip(shaped, places, strict=True)
-    ]
+    return [np.ascontiguousarray(np.moveaxis(values, -1, place)) for values, place in zip(shaped, places, strict=True)]
 
 
 def improve(
-    observations: Observations,
-    model: Factorization,
-    factors: list[np.ndarray],
-    iterations: int,
-    engine: Engine,
+    observations: Observations, model: Factorization, factors: list[np.ndarray], iterations: int, engine: Engine
 ) -> float:
     """Improve the free factors, in the list; the squared error, less that of zero."""
     error = 0.0
@@ -125,9 +114,7 @@ def improve(
     return error
 
 
-def descend(
-    model: Factorization, side: Side, u: int, product: np.ndarray, factors: list[np.ndarray]
-) -> float:
+def descend(model: Factorization, side: Side, u: int, product: np.ndarray, factors: list[np.ndarray]) -> float:
     """Improve one factor, in the list; the squared error, less that of zero."""
     f = side.uses[u].factor
     factor = model.factors[f]

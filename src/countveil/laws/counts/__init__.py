@@ -17,9 +17,7 @@ __all__ = [
     "likelihood_called",
 ]
 
-LIKELIHOODS: dict[str, Likelihood] = {
-    likelihood.name: likelihood for likelihood in (Poisson(), NegativeBinomial())
-}
+LIKELIHOODS: dict[str, Likelihood] = {likelihood.name: likelihood for likelihood in (Poisson(), NegativeBinomial())}
 """By name."""
 
 POISSON: Likelihood = LIKELIHOODS["poisson"]

@@ -246,10 +246,7 @@ def fill_weights(law: Any, report: Any, rate: Any, level: Any, weight_y: Any) ->
     if report == 0 and general.kernel_ratio(law.noise, level) <= 0.0:
         most = 0
     if report > 0:
-        least, most = (
-            general.least_count(law.noise, report, level),
-            general.most_count(law.noise, report, level),
-        )
+        least, most = (general.least_count(law.noise, report, level), general.most_count(law.noise, report, level))
         start = max(general.near_count(law.noise, report, level), least)
         start = start if most < 0 else min(start, most)
     top, y = -math.inf, start

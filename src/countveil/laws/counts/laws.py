@@ -96,14 +96,12 @@ def exposed(entries: Entries, law: Any) -> Entries:
     if entries.level_e.size or isinstance(law.likelihood, PoissonCounts):
         return entries
     n_rows, exposure_d = entries.n_rows, np.empty(entries.n_rows)
-    unseen = (
-        entries._replace(  # one report that is not positive in every row, with its level as one of its own
-            indptr=np.arange(n_rows + 1),
-            columns=np.zeros(n_rows, dtype=np.int32),
-            reports=np.zeros(n_rows, dtype=np.int16),
-            level_e=entries.level_d,
-            exposure_d=np.zeros(n_rows),
-        )
+    unseen = entries._replace(  # one report that is not positive in every row, with its level as one of its own
+        indptr=np.arange(n_rows + 1),
+        columns=np.zeros(n_rows, dtype=np.int32),
+        reports=np.zeros(n_rows, dtype=np.int16),
+        level_e=entries.level_d,
+        exposure_d=np.zeros(n_rows),
     )
     entry_excesses(law, unseen, exposure_d)
     return entries._replace(exposure_d=exposure_d)

@@ -18,11 +18,7 @@ from countveil.kernels import general, tokens, windows
 from countveil.kernels.compiled import elementwise, subroutine
 from countveil.kernels.hyperparameters import dispersion_given_bursts
 from countveil.kernels.law import provides
-from countveil.kernels.negative_binomial import (
-    draw_bursts,
-    expected_bursts,
-    negative_binomial_logpmf,
-)
+from countveil.kernels.negative_binomial import draw_bursts, expected_bursts, negative_binomial_logpmf
 from countveil.kernels.random import SMALLEST
 from countveil.laws.counts.protocol import Parameters, Unseen
 from countveil.laws.counts.slices import draw_on_slices, greatest_within
@@ -79,9 +75,7 @@ class NegativeBinomial:
         self.dispersion = dispersion
         if isinstance(dispersion, str):
             if dispersion not in DISPERSIONS:
-                raise ValueError(
-                    f"dispersion must be one of {list(DISPERSIONS)} or a number, got {dispersion!r:.60}"
-                )
+                raise ValueError(f"dispersion must be one of {list(DISPERSIONS)} or a number, got {dispersion!r:.60}")
             self.counts = COUNTS[dispersion]
         else:
             least, most = expit(LOGITS)
@@ -160,9 +154,7 @@ class NegativeBinomial:
         """Counts and bursts for each p."""
         return 2 * len(self.start(shape)[0]) if self.parameter_axes else 0
 
-    def update(
-        self, parameters: Parameters, tally: np.ndarray, unseen: Unseen, rng: np.random.Generator
-    ) -> Parameters:
+    def update(self, parameters: Parameters, tally: np.ndarray, unseen: Unseen, rng: np.random.Generator) -> Parameters:
         """Slices of (13.6), and then of the prior's mean and concentration given every p."""
         if not parameters:
             return parameters
@@ -170,18 +162,14 @@ class NegativeBinomial:
         mean, concentration = parameters[1:] or (np.array([0.5]), np.array([2.0]))  # uniform
 
         def density(logits: np.ndarray) -> np.ndarray:
-            return log_density(
-                logits, counts, bursts, unseen, mean * concentration, (1.0 - mean) * concentration
-            )
+            return log_density(logits, counts, bursts, unseen, mean * concentration, (1.0 - mean) * concentration)
 
         logits = draw_on_slices(density, np.clip(logit(parameters[0]), *LOGITS), LOGITS, rng)
         if len(parameters) == 1:
             return (expit(logits),)
         return (expit(logits), *draw_prior(logits, mean, concentration, rng))
 
-    def maximised(
-        self, parameters: Parameters, tally: np.ndarray, unseen: Unseen, penalised: np.ndarray
-    ) -> Parameters:
+    def maximised(self, parameters: Parameters, tally: np.ndarray, unseen: Unseen, penalised: np.ndarray) -> Parameters:
         """Where (13.6) without a prior is greatest; then the mean and concentration that describe all p."""
         if not parameters:
             return parameters
@@ -257,9 +245,7 @@ def of_cell(likelihood: Any, row: Any, column: Any) -> Any:
 
 
 @provides(general.add_to_tally, NegativeBinomialCounts)
-def add_to_counts_and_bursts(
-    likelihood: Any, row: Any, column: Any, count: Any, parts: Any, tally: Any
-) -> Any:
+def add_to_counts_and_bursts(likelihood: Any, row: Any, column: Any, count: Any, parts: Any, tally: Any) -> Any:
     """Counts of every p, then bursts of every p."""
     place = place_of(likelihood, row, column)
     tally[place] += count

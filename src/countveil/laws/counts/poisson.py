@@ -65,15 +65,11 @@ class Poisson:
         """Nothing to tally."""
         return 0
 
-    def update(
-        self, parameters: Parameters, tally: np.ndarray, unseen: Unseen, rng: np.random.Generator
-    ) -> Parameters:
+    def update(self, parameters: Parameters, tally: np.ndarray, unseen: Unseen, rng: np.random.Generator) -> Parameters:
         """No parameters."""
         return parameters
 
-    def maximised(
-        self, parameters: Parameters, tally: np.ndarray, unseen: Unseen, penalised: np.ndarray
-    ) -> Parameters:
+    def maximised(self, parameters: Parameters, tally: np.ndarray, unseen: Unseen, penalised: np.ndarray) -> Parameters:
         """No parameters."""
         return parameters
 

@@ -93,9 +93,7 @@ class Likelihood(Protocol):
         """How many numbers a sweep over data of this shape tallies for ``update``; 0 if there are no parameters."""
         ...
 
-    def update(
-        self, parameters: Parameters, tally: np.ndarray, unseen: Unseen, rng: np.random.Generator
-    ) -> Parameters:
+    def update(self, parameters: Parameters, tally: np.ndarray, unseen: Unseen, rng: np.random.Generator) -> Parameters:
         """A draw of the parameters, if there are any, that leaves their conditional law as it is.
 
         ``tally`` sums up the counts and parts of the sweep's positive reports (see ``kernels.general.add_to_tally``),
@@ -103,9 +101,7 @@ class Likelihood(Protocol):
         """
         ...
 
-    def maximised(
-        self, parameters: Parameters, tally: np.ndarray, unseen: Unseen, penalised: np.ndarray
-    ) -> Parameters:
+    def maximised(self, parameters: Parameters, tally: np.ndarray, unseen: Unseen, penalised: np.ndarray) -> Parameters:
         """The parameters, if there are any, at which the expected log-likelihood is greatest; for ``em`` and ``cavi``.
 
         As in ``update``, but ``tally`` has expected counts and parts. The log-likelihood is less the expected counts of

@@ -69,9 +69,7 @@ class AdditiveLaw(ReportLaw):
             far[below] = self.log_cdf(reports[below]) < CODE
         code = f"{reports[far].flat[0]:.16g}" if far.any() else "-99"
         rule = "reports must not be over ten standard deviations below zero, as codes for missing values are"
-        remedy = (
-            f"mask cells that were never reported: --missing {code}; make hidden counts NaN: --absent {code}"
-        )
+        remedy = f"mask cells that were never reported: --missing {code}; make hidden counts NaN: --absent {code}"
         yield f"{rule} ({remedy}, and a mechanism that hides some, such as suppression)", far
 
     def log_kernel(self, reports: Floats, counts: Counts) -> Floats:
@@ -133,9 +131,7 @@ class GaussianLaw(AdditiveLaw):
 
     def pieces(self, reports: Floats) -> Pieces:
         """Quadratic."""
-        return pieces(
-            QUADRATIC, reports.size, value=reports, scale=0.5 / self.sigma**2, constant=-self.log_scale
-        )
+        return pieces(QUADRATIC, reports.size, value=reports, scale=0.5 / self.sigma**2, constant=-self.log_scale)
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
         """Normal variables."""
@@ -224,9 +220,7 @@ class LaplaceLaw(AdditiveLaw):
     def log_cdf(self, tau: Floats) -> Floats:
         """log of e^(tau / scale) / 2 up to 0, of 1 - e^(-tau / scale) / 2 above."""
         return np.where(
-            tau <= 0.0,
-            tau / self.scale - math.log(2.0),
-            np.log1p(-0.5 * np.exp(-np.maximum(tau, 0.0) / self.scale)),
+            tau <= 0.0, tau / self.scale - math.log(2.0), np.log1p(-0.5 * np.exp(-np.maximum(tau, 0.0) / self.scale))
         )
 
     @property
@@ -236,9 +230,7 @@ class LaplaceLaw(AdditiveLaw):
 
     def pieces(self, reports: Floats) -> Pieces:
         """Linear."""
-        return pieces(
-            LINEAR, reports.size, value=reports, scale=1.0 / self.scale, constant=-math.log(2.0 * self.scale)
-        )
+        return pieces(LINEAR, reports.size, value=reports, scale=1.0 / self.scale, constant=-math.log(2.0 * self.scale))
 
     def sample(self, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
         """Laplace variables."""

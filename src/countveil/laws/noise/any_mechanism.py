@@ -130,15 +130,9 @@ def kernels_of(said: Said, members: Counts) -> ReportKernels:
         real_cj[1:, GUESS] = np.nansum(weights * said.estimate[members], axis=1) / weights.sum(axis=1)
     whole_aj, real_aj, table = said.pieces.take(members[there])
     found = ReportKernels(
-        whole_cj,
-        real_cj,
-        np.ascontiguousarray(whole_aj),
-        np.ascontiguousarray(real_aj),
-        np.ascontiguousarray(table),
+        whole_cj, real_cj, np.ascontiguousarray(whole_aj), np.ascontiguousarray(real_aj), np.ascontiguousarray(table)
     )
-    low, high = (
-        np.concatenate([[0], over(said.peak, at, join)]) for at, join in ((2**62, np.min), (0, np.max))
-    )
+    low, high = (np.concatenate([[0], over(said.peak, at, join)]) for at, join in ((2**62, np.min), (0, np.max)))
     fill_peaks(found, low, high)
     return found
 
@@ -188,13 +182,7 @@ class AnyMechanismNoise:
             stated = [from_json(each) for each in json.loads(text)]
         except (TypeError, json.JSONDecodeError) as error:
             raise ValueError(f"mechanism must be stated in JSON, got {text!r:.60}") from error
-        none = (
-            np.zeros((1, 6), np.int64),
-            np.zeros((1, 2)),
-            np.zeros((0, 4), np.int64),
-            np.zeros((0, 5)),
-            NONE,
-        )
+        none = (np.zeros((1, 6), np.int64), np.zeros((1, 2)), np.zeros((0, 4), np.int64), np.zeros((0, 5)), NONE)
         return cls(stated, ReportKernels(*none))
 
     @cached_property
@@ -239,9 +227,7 @@ class AnyMechanismNoise:
         """From the table of codes."""
         code, y = np.broadcast_arrays(report, count)
         found = np.empty(code.shape)
-        fill_kernels(
-            self.kernel, code.ravel().astype(np.int64), y.ravel().astype(np.int64), found.reshape(-1)
-        )
+        fill_kernels(self.kernel, code.ravel().astype(np.int64), y.ravel().astype(np.int64), found.reshape(-1))
         return found
 
     def sample(self, counts: np.ndarray, level: Any, rng: np.random.Generator) -> np.ndarray:

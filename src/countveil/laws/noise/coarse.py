@@ -183,10 +183,7 @@ class HidingLaw(RangeLaw):
         """The same values, without hidden ends."""
         if self.shows:
             return low, high
-        return (
-            np.where(self._hides(low), self.most + 1.0, low),
-            np.where(self._hides(high), self.least - 1.0, high),
-        )
+        return (np.where(self._hides(low), self.most + 1.0, low), np.where(self._hides(high), self.least - 1.0, high))
 
     def hidden(self) -> list[tuple[float, float]]:
         """The range."""

@@ -14,14 +14,7 @@ from countveil.laws.noise.additive import (
     SkellamLaw,
     ThresholdedLaw,
 )
-from countveil.laws.noise.coarse import (
-    CoarseLaw,
-    ComposedLaw,
-    HidingLaw,
-    RandomRoundingLaw,
-    RoundingLaw,
-    TopCodingLaw,
-)
+from countveil.laws.noise.coarse import CoarseLaw, ComposedLaw, HidingLaw, RandomRoundingLaw, RoundingLaw, TopCodingLaw
 from countveil.laws.noise.report_law import MOST, Counts, Floats, ReportLaw
 from countveil.laws.noise.table import ResponseLaw, TableLaw
 from countveil.privacy.mechanisms import Mechanism

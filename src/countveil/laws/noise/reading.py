@@ -48,11 +48,7 @@ def numbers_of(reports: Any) -> Floats:
     array = np.asarray(reports)
     if array.dtype.kind == "O":
         missing = np.asarray(pd.isna(array))
-        kinds = {
-            type(value).__name__
-            for value in array[~missing]
-            if not isinstance(value, int | float | np.number)
-        }
+        kinds = {type(value).__name__ for value in array[~missing] if not isinstance(value, int | float | np.number)}
         if kinds:
             raise TypeError(f"reports must be numbers, got {min(kinds)}")
         return np.where(missing, np.nan, array).astype(np.float64)

@@ -8,18 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from countveil.kernels.report_kernels import (
-    BEGIN,
-    CONSTANT,
-    KIND,
-    LEFT,
-    LENGTH,
-    OFFSET,
-    RIGHT,
-    SCALE,
-    UNBOUNDED,
-    VALUE,
-)
+from countveil.kernels.report_kernels import BEGIN, CONSTANT, KIND, LEFT, LENGTH, OFFSET, RIGHT, SCALE, UNBOUNDED, VALUE
 
 LONGEST_TABLE = 2**24
 
@@ -53,13 +42,7 @@ def pieces(
     whole_aj, real_aj = np.zeros((n, 4), np.int64), np.zeros((n, 5))
     for column, whole in ((KIND, kind), (BEGIN, begin), (LENGTH, length), (OFFSET, offset)):
         whole_aj[:, column] = whole
-    for column, real in (
-        (VALUE, value),
-        (SCALE, scale),
-        (CONSTANT, constant),
-        (LEFT, slopes[0]),
-        (RIGHT, slopes[1]),
-    ):
+    for column, real in ((VALUE, value), (SCALE, scale), (CONSTANT, constant), (LEFT, slopes[0]), (RIGHT, slopes[1])):
         real_aj[:, column] = real
     return Pieces(whole_aj, real_aj, np.empty(0) if table is None else table)
 

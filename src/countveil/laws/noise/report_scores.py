@@ -60,9 +60,7 @@ def tabled_score(law, scores, c, rate):
         return report_score(law_at(law, 0, 0), scores.codes.code_c[c], rate, 1.0)
     t = x - g
     left, right = (1.0 - t) * (1.0 - t), t * t
-    value = (
-        left * (1.0 + 2.0 * t) * scores.score_cg[c, g] + right * (3.0 - 2.0 * t) * scores.score_cg[c, g + 1]
-    )
+    value = left * (1.0 + 2.0 * t) * scores.score_cg[c, g] + right * (3.0 - 2.0 * t) * scores.score_cg[c, g + 1]
     slope = left * t * scores.slope_cg[c, g] - right * (1.0 - t) * scores.slope_cg[c, g + 1]
     return value + STEP * slope
 

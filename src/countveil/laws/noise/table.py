@@ -5,16 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from countveil.kernels.report_kernels import TABLE
-from countveil.laws.noise.report_law import (
-    Counts,
-    Flags,
-    Floats,
-    Pieces,
-    ReportLaw,
-    log,
-    pieces,
-    whole_numbers,
-)
+from countveil.laws.noise.report_law import Counts, Flags, Floats, Pieces, ReportLaw, log, pieces, whole_numbers
 
 MANY = 63
 """A count that no rate of a yes or no exceeds in practice: kernels that are not log-concave need an end."""
@@ -75,9 +66,7 @@ class TableLaw(ReportLaw):
             ValueError: counts beyond the last row.
         """
         if counts.size and counts.max() >= len(self.probabilities):
-            raise ValueError(
-                f"counts must be at most {len(self.probabilities) - 1}, the table's last row, got more"
-            )
+            raise ValueError(f"counts must be at most {len(self.probabilities) - 1}, the table's last row, got more")
         sums = self.probabilities.cumsum(axis=1)[:, :-1]
         return (rng.random(counts.shape)[..., None] >= sums[counts]).sum(axis=-1).astype(np.float64)
 

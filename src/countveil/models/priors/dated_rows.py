@@ -17,9 +17,7 @@ from countveil.models.priors.prior import Conditional, Factor, Prior, Reported, 
 
 STEPS, OVER_TIME = "time", "_over_time"  # the dimension of dates, and the end of the name of their chain
 RATE_SHAPE = 0.5  # of the broad gamma priors of rows' rates
-LEVEL_SHAPE = (
-    0.1  # of the prior of these priors' rate: with a known one, rows of a date would be as alike as it says
-)
+LEVEL_SHAPE = 0.1  # of the prior of these priors' rate: with a known one, rows of a date would be as alike as it says
 
 
 class Dated(NamedTuple):
@@ -81,9 +79,7 @@ class DatedRowsPrior(Prior):
         dated = self.rescaled(dated._replace(x=x, chain=chain), scales, count, exposure, rng)
         return self.draw_rows(dated, scales, count, exposure, rng), packed(dated)
 
-    def draw_rates(
-        self, dated: Dated, scales: np.ndarray, value: np.ndarray, rng: np.random.Generator
-    ) -> np.ndarray:
+    def draw_rates(self, dated: Dated, scales: np.ndarray, value: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """(D,) b_d | theta, x ~ Gamma(0.5 + sum_k x_tk, c + s_d sum_k theta_dk)."""
         shape = RATE_SHAPE + dated.x.sum(axis=1)[self.step]
         rate = dated.level + scales * value.sum(axis=1)
@@ -95,12 +91,7 @@ class DatedRowsPrior(Prior):
         return max(float(rng.standard_gamma(LEVEL_SHAPE + RATE_SHAPE * dated.rate.size) / rate), SMALLEST)
 
     def tables(
-        self,
-        dated: Dated,
-        scales: np.ndarray,
-        count: np.ndarray,
-        exposure: np.ndarray,
-        rng: np.random.Generator,
+        self, dated: Dated, scales: np.ndarray, count: np.ndarray, exposure: np.ndarray, rng: np.random.Generator
     ) -> tuple[np.ndarray, np.ndarray]:
         """(T, K) tables CRT(n_dk, x_tk) of all rows of a date, and their exposures to x, the sums of log(1 + e / b)."""
         tables, lost = np.empty(count.shape), np.log1p(exposure / (dated.rate * scales)[:, None])
@@ -108,12 +99,7 @@ class DatedRowsPrior(Prior):
         return self.by_date(tables), self.by_date(lost)
 
     def rescaled(
-        self,
-        dated: Dated,
-        scales: np.ndarray,
-        count: np.ndarray,
-        exposure: np.ndarray,
-        rng: np.random.Generator,
+        self, dated: Dated, scales: np.ndarray, count: np.ndarray, exposure: np.ndarray, rng: np.random.Generator
     ) -> Dated:
         """x, b and the chain's scale times a number, and c divided by it, on a slice with the factor summed out.
 
@@ -141,12 +127,7 @@ class DatedRowsPrior(Prior):
         return found
 
     def draw_rows(
-        self,
-        dated: Dated,
-        scales: np.ndarray,
-        count: np.ndarray,
-        exposure: np.ndarray,
-        rng: np.random.Generator,
+        self, dated: Dated, scales: np.ndarray, count: np.ndarray, exposure: np.ndarray, rng: np.random.Generator
     ) -> np.ndarray:
         """(D, K) Gamma(x_tk + n_dk, b_d + e_dk)."""
         rate = (dated.rate * scales)[:, None] + exposure

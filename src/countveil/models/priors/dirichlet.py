@@ -125,9 +125,7 @@ class DirichletPrior(Prior):
         known = f"a learned concentration (prior: {LEARNED_SHAPE})"
         if self.concentration is not None:
             known = f"concentration {ranged(self.concentration)}"
-        spread = (
-            f"; one is spread out, with concentration {ranged(self.background)}" if self.background else ""
-        )
+        spread = f"; one is spread out, with concentration {ranged(self.background)}" if self.background else ""
         return f"Each component is Dirichlet with {known}{spread}."
 
 

@@ -81,13 +81,7 @@ class GammaPrior(Prior):
         return np.stack([rates, np.ones_like(rates)])
 
     def update_q(
-        self,
-        factor: Factor,
-        q: np.ndarray,
-        scale: Scale,
-        mean: np.ndarray,
-        copies: float = 1.0,
-        weight: float = 1.0,
+        self, factor: Factor, q: np.ndarray, scale: Scale, mean: np.ndarray, copies: float = 1.0, weight: float = 1.0
     ) -> np.ndarray:
         """A step of this weight towards Gamma(1 + sum of shapes, 1 / ``rate`` + sum of means); unchanged if fixed."""
         if not self.learned:
@@ -103,9 +97,7 @@ class GammaPrior(Prior):
         least = np.minimum(1.0 / self.rate, q[1])
         return np.stack([1.0 + times * (q[0] - 1.0), least + times * (q[1] - least)])
 
-    def bound(
-        self, factor: Factor, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale
-    ) -> float:
+    def bound(self, factor: Factor, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale) -> float:
         """E log p(factor | b) p(b) - E log q(factor) q(b): minus the divergence of Q from Gamma(a, scale b)."""
         a = np.asarray(self.shape)
         b = q[0] / q[1]
@@ -117,9 +109,7 @@ class GammaPrior(Prior):
             bound += float((-np.log(self.rate) - b / self.rate + gamma_entropy(*q)).sum())
         return bound
 
-    def penalty(
-        self, factor: Factor, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale
-    ) -> float:
+    def penalty(self, factor: Factor, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale) -> float:
         """Sum of a log m - b m over the entries' means m, and of b's own terms."""
         mean, b = shape / rate, q[0] / q[1]
         penalty = float((factor.weight * (self.shape * np.log(mean) - b * scale * mean)).sum())
@@ -151,9 +141,7 @@ class GammaPrior(Prior):
         """Shape and rates."""
         rates = f"and rate {ranged(self.rate)}"
         if self.learned:
-            rates = (
-                f"and learned rates, a component's own, exponential of mean {ranged(self.rate)} by the prior"
-            )
+            rates = f"and learned rates, a component's own, exponential of mean {ranged(self.rate)} by the prior"
         return f"Independent gammas of shape {ranged(self.shape)}, {rates}."
 
     def facts(self) -> dict[str, Any]:

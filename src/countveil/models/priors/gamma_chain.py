@@ -113,12 +113,7 @@ class GammaChainPrior(Prior):
         return x, packed(draw_seasons_given_value(chain, x, cut, offset, rng))
 
     def draw_scale(
-        self,
-        chain: Chain,
-        theta: np.ndarray,
-        count: np.ndarray,
-        exposure: np.ndarray,
-        rng: np.random.Generator,
+        self, chain: Chain, theta: np.ndarray, count: np.ndarray, exposure: np.ndarray, rng: np.random.Generator
     ) -> Chain:
         """Scale, volumes and their steadiness given theta; exposures are those of scale times volume times theta."""
         counts, sums = count.sum(axis=1), (exposure * theta).sum(axis=1)
@@ -138,12 +133,7 @@ class GammaChainPrior(Prior):
         return packed(chain._replace(scale=chain.scale * times)), float(change)
 
     def draw_scale_given_value(
-        self,
-        chain: Chain,
-        value: np.ndarray,
-        cut: np.ndarray,
-        offset: np.ndarray,
-        rng: np.random.Generator,
+        self, chain: Chain, value: np.ndarray, cut: np.ndarray, offset: np.ndarray, rng: np.random.Generator
     ) -> Chain:
         """The scale given x = m g theta, on a slice: it moves where the chain is as smooth as x is.
 
@@ -172,9 +162,7 @@ class GammaChainPrior(Prior):
         if self.season is None:
             return chain
         volume, (concentration,), seasons = np.split(volume, [-self.season * k - 1, -self.season * k])
-        return chain._replace(
-            volume=volume, seasons=seasons.reshape(-1, k).copy(), concentration=float(concentration)
-        )
+        return chain._replace(volume=volume, seasons=seasons.reshape(-1, k).copy(), concentration=float(concentration))
 
     def reported(self, factor: Factor, hypers: np.ndarray) -> Reported:
         """Transition matrix, importance nu of components, volume m g_t; and if not steady, the usual one, m, and s.
@@ -184,17 +172,12 @@ class GammaChainPrior(Prior):
         (n_steps, k), lead = factor.shape, hypers.shape[:2]
         if self.season is not None:
             end = hypers.shape[2] - self.season * k
-            seasons = hypers[:, :, end:].reshape(*lead, self.season, k)[
-                :, :, np.arange(n_steps) % self.season
-            ]
+            seasons = hypers[:, :, end:].reshape(*lead, self.season, k)[:, :, np.arange(n_steps) % self.season]
             others = replace(self, season=None).reported(factor, hypers[:, :, : end - 1])
             return others | {"season": ((0, 1), seasons)}
         transition, sizes, rest = np.split(hypers, [k * k, k * k + k], axis=2)
         volume = rest[:, :, 2:3] * rest[:, :, 4:]
-        found: Reported = {
-            "transition": ((1, 1), transition.reshape(*lead, k, k)),
-            "importance": ((1,), sizes),
-        }
+        found: Reported = {"transition": ((1, 1), transition.reshape(*lead, k, k)), "importance": ((1,), sizes)}
         if self.steady:
             return found | {"volume": ((), volume[:, :, 0])}
         own = {"usual_volume": ((), rest[:, :, 2]), "steadiness": ((), rest[:, :, 3])}
@@ -215,9 +198,7 @@ class GammaChainPrior(Prior):
         """Steps, volumes and seasons."""
         steady = "" if self.steady else ", and every step has a volume of its own"
         season = "" if self.season is None else f", times a gamma factor for each of {self.season} seasons"
-        return (
-            f"A gamma chain: each step depends on the step before{steady}{season} (mathematics, section 17)."
-        )
+        return f"A gamma chain: each step depends on the step before{steady}{season} (mathematics, section 17)."
 
     def facts(self) -> dict[str, Any]:
         """The mean, whether it is steady, and the steps of a season, if there is one."""
@@ -260,9 +241,7 @@ def draw_seasons(
         return chain
     c, n_seasons = chain.concentration, len(chain.seasons)
     rates = exposure * theta * (chain.scale * chain.volume)[:, None]
-    counts, sums = (
-        np.array([each[s::n_seasons].sum(axis=0) for s in range(n_seasons)]) for each in (count, rates)
-    )
+    counts, sums = (np.array([each[s::n_seasons].sum(axis=0) for s in range(n_seasons)]) for each in (count, rates))
     seasons = np.maximum(rng.standard_gamma(c + counts) / (c + sums), SMALLEST)
     log_c = draw_on_slices(lambda x: log_concentration(x, seasons), np.array([np.log(c)]), BOUNDS, rng, WIDTH)
     return chain._replace(seasons=seasons, concentration=float(np.exp(log_c[0])))

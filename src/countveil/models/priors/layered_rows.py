@@ -102,9 +102,7 @@ class LayeredRowsPrior(Prior):
         layers, value = self.pass_downwards(layers, scales, seated, rng)
         return value, packed(layers._replace(sizes=sizes_of(layers, value)))
 
-    def draw_rates(
-        self, layers: Layers, scales: np.ndarray, value: np.ndarray, rng: np.random.Generator
-    ) -> Layers:
+    def draw_rates(self, layers: Layers, scales: np.ndarray, value: np.ndarray, rng: np.random.Generator) -> Layers:
         """b_td given all layers, then c_t given these, then s_t on a slice (mathematics, equation 21.5)."""
         n_rows, k = value.shape
         sums = np.array([scales * value.sum(axis=1), *(each.sum(axis=1) for each in layers.upper)])
@@ -124,12 +122,7 @@ class LayeredRowsPrior(Prior):
         return layers._replace(rates=rates, levels=levels, steadiness=np.exp(log_s))
 
     def pass_upwards(
-        self,
-        layers: Layers,
-        scales: np.ndarray,
-        count: np.ndarray,
-        exposure: np.ndarray,
-        rng: np.random.Generator,
+        self, layers: Layers, scales: np.ndarray, count: np.ndarray, exposure: np.ndarray, rng: np.random.Generator
     ) -> tuple[Layers, Seated]:
         """Tables of every layer, with loadings and the top's shapes given these (mathematics, equations 21.2 and 21.3).
 

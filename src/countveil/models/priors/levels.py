@@ -11,14 +11,8 @@ from countveil.models.priors.prior import Conditional, Factor, Prior, Reported, 
 MIDDLE, SPREAD = 5.0, 1.5  # of the mean of log(s - 1) over items: mean and standard deviation
 BETWEEN = 1.0  # standard deviation of log(s - 1) between items
 MOST = 0.98  # the largest persistence: levels stay away from where a gamma variable underflows
-START, SMOOTH = (
-    0.8,
-    4.5,
-)  # persistence and log(s - 1) at first: levels stay near one until components are found
-FEW_CELLS, SHARES = (
-    1024,
-    4,
-)  # cells of whose levels all are drawn in a sweep; of more, those of every fourth item
+START, SMOOTH = (0.8, 4.5)  # persistence and log(s - 1) at first: levels stay near one until components are found
+FEW_CELLS, SHARES = (1024, 4)  # cells of whose levels all are drawn in a sweep; of more, those of every fourth item
 PERSISTENCE, SMOOTHNESS = "_persistence", "_smoothness"  # ends of names of what is reported
 
 

@@ -227,13 +227,7 @@ class Prior:
         raise NotImplementedError
 
     def update_q(
-        self,
-        factor: Factor,
-        q: np.ndarray,
-        scale: Scale,
-        mean: np.ndarray,
-        copies: float = 1.0,
-        weight: float = 1.0,
+        self, factor: Factor, q: np.ndarray, scale: Scale, mean: np.ndarray, copies: float = 1.0, weight: float = 1.0
     ) -> np.ndarray:
         """A step of this weight towards the optimum given the factor's means, with its rows seen ``copies`` times."""
         raise NotImplementedError
@@ -242,15 +236,11 @@ class Prior:
         """``q`` as if this many times the rows had given the same evidence per row."""
         raise NotImplementedError
 
-    def bound(
-        self, factor: Factor, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale
-    ) -> float:
+    def bound(self, factor: Factor, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale) -> float:
         """E log p - E log q of factor and hyperparameters, for a factor of independent gammas."""
         raise NotImplementedError
 
-    def penalty(
-        self, factor: Factor, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale
-    ) -> float:
+    def penalty(self, factor: Factor, shape: np.ndarray, rate: np.ndarray, q: np.ndarray, scale: Scale) -> float:
         """The prior's part of the objective of the arithmetic expectation."""
         raise NotImplementedError
 

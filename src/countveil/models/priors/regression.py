@@ -27,10 +27,7 @@ from countveil.models.priors.prior import (
     ranged,
 )
 
-KEPT = (
-    0.0,
-    0.8,
-)  # how much of the coefficients each proposal keeps: one bold, one that is taken where that is not
+KEPT = (0.0, 0.8)  # how much of the coefficients each proposal keeps: one bold, one that is taken where that is not
 SLICED = 0.25  # of the sweeps draw shapes on slices, which alone leave a start far away, but cost as much as the rest
 NARROW = 0.5  # of these slices: they step out where few rows tell of a shape, and are cut where many do
 OF_SHAPES = 0.5  # the spread of coefficients of shapes, relative to that of coefficients of means
@@ -215,9 +212,7 @@ class RegressionPrior(Prior):
         counts = self.given_counts(given.scale, given.counts, given.exposures)
         return self.drawn(hypers, counts, rng)
 
-    def drawn(
-        self, hypers: np.ndarray, known: GivenCounts | GivenEntries, rng: np.random.Generator
-    ) -> np.ndarray:
+    def drawn(self, hypers: np.ndarray, known: GivenCounts | GivenEntries, rng: np.random.Generator) -> np.ndarray:
         """Shapes, now and then, and sizes on slices; then both with their coefficients by Newton proposals."""
         means, shapes = 2, 2 + self.design.shape[1]
         found = np.vstack([np.log(hypers[0] / hypers[1]), hypers[means:shapes, 0]])
@@ -232,11 +227,7 @@ class RegressionPrior(Prior):
         return np.concatenate([np.exp([own[0], own[0] - found[0]]), found[1:], own[1:]])[:, None]
 
     def drawn_shapes(
-        self,
-        own: np.ndarray,
-        log_mean: np.ndarray,
-        known: GivenCounts | GivenEntries,
-        rng: np.random.Generator,
+        self, own: np.ndarray, log_mean: np.ndarray, known: GivenCounts | GivenEntries, rng: np.random.Generator
     ) -> np.ndarray:
         """New logarithms of shapes and their coefficients (1 + P, K), given logarithms of means (D, K)."""
         at = known.of_shapes(log_mean)
@@ -274,9 +265,7 @@ class RegressionPrior(Prior):
         of_data = known.of_sizes(slopes, log_shape)
         return lambda size: of_data(size) - size - self.mean * np.exp(-size)
 
-    def mass_of_shapes(
-        self, tilt: np.ndarray, at: Callable[[np.ndarray], Slope]
-    ) -> Callable[[np.ndarray], np.ndarray]:
+    def mass_of_shapes(self, tilt: np.ndarray, at: Callable[[np.ndarray], Slope]) -> Callable[[np.ndarray], np.ndarray]:
         """Log-densities of log shapes (K,) given their coefficients, of which ``tilt`` (D, K) comes."""
         return lambda log_a: at(tilted(log_a, tilt)).mass - 0.5 * ((log_a - np.log(MEDIAN)) / SPREAD) ** 2
 
@@ -310,9 +299,7 @@ class RegressionPrior(Prior):
     def estimate(self, factor: Factor, scale: Scale, value: np.ndarray) -> np.ndarray:
         """The start, with rates at which the prior's means add up to the entries' scaled sum."""
         found = self.start(factor)
-        found[1] = (
-            found[0] * factor.component_sums(1.0) / np.maximum(factor.component_sums(scale * value), 1e-150)
-        )
+        found[1] = found[0] * factor.component_sums(1.0) / np.maximum(factor.component_sums(scale * value), 1e-150)
         return found
 
     def resized(self, factor: Factor, hypers: np.ndarray, times: float) -> tuple[np.ndarray, float] | None:

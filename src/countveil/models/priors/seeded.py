@@ -51,9 +51,7 @@ class SeededPrior(Prior):
         if isinstance(self.usual, GammaPrior):
             return self.whole.draw_hypers(factor, hypers, scale, value, rng)
         entries = self.given_entries(factor, scale, value)
-        return self.usual.drawn(
-            factor, hypers, entries, lambda log_a: self.log_density(log_a, entries, value), rng
-        )
+        return self.usual.drawn(factor, hypers, entries, lambda log_a: self.log_density(log_a, entries, value), rng)
 
     @property
     def whole(self) -> GammaPrior:

@@ -94,9 +94,7 @@ def names_in(value: Any) -> str:
 SMALLEST, LARGEST = Fraction(1, 10**100), Fraction(10**100)
 """Scales of noise lie between these, so that they are floats as well."""
 
-NO_DIFFERENTIAL_PRIVACY = (
-    "This is not differential privacy: there is no bound on what can be inferred about a count."
-)
+NO_DIFFERENTIAL_PRIVACY = "This is not differential privacy: there is no bound on what can be inferred about a count."
 
 
 class Elsewhere(Mechanism):
@@ -172,9 +170,7 @@ def whole(name: str, value: Any, least: int) -> int:
     """A whole number of at least ``least``; TypeError or ValueError otherwise."""
     found = exact(name, value)
     if found.denominator != 1 or not least <= found < 2**53:
-        raise ValueError(
-            f"{name} must be a whole number of at least {least} and below 2**53, got {short(found)}"
-        )
+        raise ValueError(f"{name} must be a whole number of at least {least} and below 2**53, got {short(found)}")
     return int(found)
 
 

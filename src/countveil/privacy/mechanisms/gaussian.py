@@ -102,9 +102,7 @@ class DiscreteGaussian(_GaussianNoise):
         """P(tau > 0): how often a true zero is reported as positive."""
         sigma = float(self.sigma)
         if sigma > 8:
-            return (
-                1 - 1 / (sigma * math.sqrt(2 * math.pi))
-            ) / 2  # the sum is that integral but for exp(-2 pi^2 64)
+            return (1 - 1 / (sigma * math.sqrt(2 * math.pi))) / 2  # the sum is that integral but for exp(-2 pi^2 64)
         half = sum(w for _, w in self._terms())
         return half / (1 + 2 * half)
 

@@ -44,9 +44,7 @@ class Suppression(Elsewhere):
     def parameters(self) -> dict[str, Any]:
         """``below`` in text, and ``shows_zero``; ValueError without a bound."""
         if self.below is None:
-            raise ValueError(
-                f"mechanism must have a bound in files, got {self!r}: state it, as in Suppression(10)"
-            )
+            raise ValueError(f"mechanism must have a bound in files, got {self!r}: state it, as in Suppression(10)")
         return {"below": str(self.below), "shows_zero": self.shows_zero}
 
     @classmethod

@@ -51,9 +51,7 @@ class Table(Elsewhere):
         if not rows:
             raise ValueError(f"{rule}, got none")
         if wrong := next((y for y, row in enumerate(rows) if len(row) != len(rows[0])), 0):
-            raise ValueError(
-                f"{rule}, got {len(rows[0])} numbers in row 0 and {len(rows[wrong])} in row {wrong}"
-            )
+            raise ValueError(f"{rule}, got {len(rows[0])} numbers in row 0 and {len(rows[wrong])} in row {wrong}")
         object.__setattr__(self, "probabilities", rows)
 
     def parameters(self) -> dict[str, Any]:

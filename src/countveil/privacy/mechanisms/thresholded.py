@@ -30,11 +30,7 @@ class Thresholded(Elsewhere):
 
     def __post_init__(self) -> None:
         if not isinstance(self.mechanism, AddedNoise | TwoSidedGeometric):
-            kind = (
-                self.mechanism.name
-                if isinstance(self.mechanism, Mechanism)
-                else type(self.mechanism).__name__
-            )
+            kind = self.mechanism.name if isinstance(self.mechanism, Mechanism) else type(self.mechanism).__name__
             raise TypeError(f"mechanism must add noise, as Laplace does, got {kind!r:.40}")
         object.__setattr__(self, "above", exact("above", self.above))
         if abs(self.above) >= 2**53:

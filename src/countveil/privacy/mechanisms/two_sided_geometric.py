@@ -45,9 +45,7 @@ class TwoSidedGeometric(Mechanism):
         for name in ("epsilon", "precision"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
         if self.alpha != math.exp(-self.rate):
-            raise ValueError(
-                f"alpha must be exp(-epsilon/precision), {math.exp(-self.rate)}, got {self.alpha}"
-            )
+            raise ValueError(f"alpha must be exp(-epsilon/precision), {math.exp(-self.rate)}, got {self.alpha}")
 
     @classmethod
     def keeping(cls, epsilon: Exact, precision: Exact) -> Self:
@@ -121,9 +119,7 @@ class TwoSidedGeometric(Mechanism):
     def of_parameters(cls, parameters: Mapping[str, Any]) -> Self:
         """The mechanism of epsilon and precision, or of alpha alone; ValueError for anything else."""
         if set(parameters) not in ({"epsilon", "precision"}, {"alpha"}):
-            raise ValueError(
-                f"parameters must be epsilon and precision, or alpha, got {names_in(parameters)}"
-            )
+            raise ValueError(f"parameters must be epsilon and precision, or alpha, got {names_in(parameters)}")
         exact = {name: from_text(name, text) for name, text in parameters.items()}
         if "alpha" not in exact:
             return cls.keeping(**exact)
@@ -152,9 +148,7 @@ class TwoSidedGeometric(Mechanism):
 
     def describe(self) -> str:
         """The strength of the noise, what it protects, and how often it makes a zero positive."""
-        strength = (
-            f"alpha is {self.alpha:.4g} and the noise has standard deviation {self.standard_deviation:.3g}."
-        )
+        strength = f"alpha is {self.alpha:.4g} and the noise has standard deviation {self.standard_deviation:.3g}."
         kept = f"The noise leaves {promise.unchanged(2 * self.false_positive_rate)} of counts unchanged."
         zeros = f"{kept} A true zero is reported as positive with probability {self.false_positive_rate:.2%}."
         if self.epsilon is not None and self.precision is not None:
@@ -183,9 +177,7 @@ def _strength(alpha: Any) -> float:
     """alpha as a float; raises TypeError if it is not a number, ValueError outside [0, 1)."""
     if isinstance(alpha, bool) or not isinstance(alpha, Real):
         raise TypeError(f"alpha must be a number, got {alpha!r}")
-    if (
-        not 0 <= cast(float, alpha) < 1 or not (found := float(alpha)) < 1
-    ):  # some whole numbers are beyond all floats
+    if not 0 <= cast(float, alpha) < 1 or not (found := float(alpha)) < 1:  # some whole numbers are beyond all floats
         raise ValueError(f"alpha must be at least 0 and below 1, got {alpha!s:.40}")
     return found
 

@@ -92,9 +92,7 @@ def check_comparable(first: list[Kind], second: list[Kind]) -> None:
     for mine, its in zip(first, second, strict=True):
         for one_axis, other_axis in zip(mine.along, its.along, strict=True):
             if not set(one_axis.names) & set(other_axis.names):
-                raise ValueError(
-                    f"other must be a fit with some of the same labels along {one_axis.axis}, got none"
-                )
+                raise ValueError(f"other must be a fit with some of the same labels along {one_axis.axis}, got none")
 
 
 def pairs_of(first: Kind, second: Kind) -> list[tuple[int, int, float]]:
@@ -103,8 +101,7 @@ def pairs_of(first: Kind, second: Kind) -> list[tuple[int, int, float]]:
     overlap = sum_v min(p_v, q_v), the least of those along the axes; a member that one fit does not have is 0 there.
     """
     found = np.min(
-        [overlap(*on_one_axis(one, other)) for one, other in zip(first.along, second.along, strict=True)],
-        axis=0,
+        [overlap(*on_one_axis(one, other)) for one, other in zip(first.along, second.along, strict=True)], axis=0
     )
     rows, columns = linear_sum_assignment(found, maximize=True)
     return [(int(i), int(j), float(found[i, j])) for i, j in zip(rows, columns, strict=True)]
@@ -133,9 +130,7 @@ def needed(one: Kind, other: Kind, pairs: list[tuple[int, int]]) -> list[np.ndar
     return found
 
 
-def compared(
-    first: list[Kind], second: list[Kind]
-) -> tuple[list[Any], list[list[np.ndarray]], list[list[np.ndarray]]]:
+def compared(first: list[Kind], second: list[Kind]) -> tuple[list[Any], list[list[np.ndarray]], list[list[np.ndarray]]]:
     """The pairs of every kind as the page has them, and what each of the two fits has to keep for them.
 
     Raises:
@@ -162,9 +157,7 @@ def gathered(fits: list[FactorizationEstimator], names: list[str], members: int,
     """
     kinds = [kinds_of(fit) for fit in fits]
     if not kinds[0]:
-        raise ValueError(
-            "fit must have components whose members can be listed, got a fit without such components"
-        )
+        raise ValueError("fit must have components whose members can be listed, got a fit without such components")
     pairs: list[Any] = []
     also: list[Any] = [None]
     if len(fits) > 1:
@@ -247,9 +240,7 @@ def beside_members(fit: FactorizationEstimator, one: str) -> dict[int, list[Any]
             continue
         for number, rows in table.groupby(one, sort=False):
             values = rows[[name for name in ENDS if name in rows]].itertuples(index=False)
-            said = [
-                [plain(str(name)), with_ends(each, form)] for name, each in zip(rows[by], values, strict=True)
-            ]
+            said = [[plain(str(name)), with_ends(each, form)] for name, each in zip(rows[by], values, strict=True)]
             found.setdefault(int(number), []).append([heading, said])
     if fit._n_upper:
         for number, rows in upper_by_member(fit).groupby("topic", sort=False):
@@ -270,18 +261,12 @@ def of_bursts(fit: FactorizationEstimator) -> dict[str, Any] | None:
         [plain(", ".join(str(row[axis]) for axis in axes)), *short([row[name] for name in numbers])]
         for _, row in table.iterrows()
     ]
-    return {
-        "said": said.said.removesuffix(" The largest are listed."),
-        "axis": said.axis,
-        "rows": rows if axes else [],
-    }
+    return {"said": said.said.removesuffix(" The largest are listed."), "axis": said.axis, "rows": rows if axes else []}
 
 
 def cells_of(found: list[dict[str, Any]]) -> dict[str, str]:
     """Texts that a spreadsheet would compute, each with what stands for it in a CSV file."""
-    texts = {
-        label for fit in found for kind in fit["kinds"] for each in kind["lists"] for label in each["labels"]
-    }
+    texts = {label for fit in found for kind in fit["kinds"] for each in kind["lists"] for label in each["labels"]}
     texts |= {label for fit in found if fit["rows"] for label in fit["rows"]["labels"]}
     texts |= {row[0] for fit in found if fit["bursts"] for row in fit["bursts"]["rows"]}
     texts |= {fit["name"] for fit in found}

@@ -142,9 +142,7 @@ def listed(each: Along, table: pd.DataFrame, n: int, also: np.ndarray | None = N
         "axis": each.axis,
         "labels": [(each.shown or each.names)[v] for v in members],
         "left": len(each.names) - int(members.size),
-        "entries": [
-            [[int(k), *short(each.values[k, v])] for k in np.flatnonzero(keep[:, v])] for v in members
-        ],
+        "entries": [[[int(k), *short(each.values[k, v])] for k in np.flatnonzero(keep[:, v])] for v in members],
         "share": short(everywhere[members]),
         "top": place[top].tolist(),
         "relevant": place[relevant].tolist(),

@@ -25,10 +25,7 @@ PAIR_DRAWS = 400_000
 LARGE = (2**53, 2**60, 2**62)
 LAGS = (1, 2, 3, 4, 7, 8, 16, 64, 100, 1000, 1024)
 _CHUNK = 1_000_000
-_REUSE: dict[type[Level], Level] = {
-    PrivacyLevel: PrivacyLevel(1, 100),
-    ConcentratedLevel: PrivacyLevel.zcdp("0.00005"),
-}
+_REUSE: dict[type[Level], Level] = {PrivacyLevel: PrivacyLevel(1, 100), ConcentratedLevel: PrivacyLevel.zcdp("0.00005")}
 _TOKEN = "0123456789abcdef" * 2
 
 
@@ -155,9 +152,7 @@ def _law(route: Route, level: Level) -> Iterator[Finding]:
         *(route, "both signs", level, statistics.one_sidedness(seen)),
         _share(share, "one sign more frequent than the other by", size),
     )
-    yield _tested(
-        *(route, "law", level, statistics.chi_square(seen, law)), f"a deviation of {_deviation(seen):.2g}"
-    )
+    yield _tested(*(route, "law", level, statistics.chi_square(seen, law)), f"a deviation of {_deviation(seen):.2g}")
     for value in LARGE:
         large = _seen(route, level, [value])
         yield _tested(
@@ -245,16 +240,10 @@ def _promised(
 def _outputs(route: Route, level: Level, x: list[int], first: list[int], second: list[int]) -> Outputs:
     """Statistics of many reports on x: how much nearer they are to one input than to the other, and residues."""
     counts = np.array(x, dtype=np.int64)
-    reports = np.concatenate(
-        [some + _filled(counts, some.size) for some in _noise(route, level, counts, PAIR_DRAWS)]
-    )
+    reports = np.concatenate([some + _filled(counts, some.size) for some in _noise(route, level, counts, PAIR_DRAWS)])
     reports = reports.reshape(-1, len(x))
     nearer = np.abs(reports - np.array(second)) - np.abs(reports - np.array(first))
-    return {
-        "nearer": nearer.sum(axis=1),
-        "first cell": reports[:, 0],
-        "last bits": reports[:, 0] & 255,
-    }
+    return {"nearer": nearer.sum(axis=1), "first cell": reports[:, 0], "last bits": reports[:, 0] & 255}
 
 
 def _reuse(route: Route, level: Level) -> Iterator[Finding]:
@@ -268,9 +257,7 @@ def _reuse(route: Route, level: Level) -> Iterator[Finding]:
     )
     correlated = statistics.correlation(noise, (*LAGS, counts.size))
     score = (statistics.CRITICAL_SCORE + statistics.POWER_SCORE) / math.sqrt(noise.size)
-    yield _tested(
-        *(route, "independence", level, correlated), f"a correlation of {score:.2g} at {len(LAGS) + 1} lags"
-    )
+    yield _tested(*(route, "independence", level, correlated), f"a correlation of {score:.2g} at {len(LAGS) + 1} lags")
 
 
 Encode = Callable[[Report, Study], bytes]

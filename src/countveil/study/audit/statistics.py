@@ -207,9 +207,7 @@ def one_sidedness(seen: Histogram) -> float:
 
 def repeated_windows(noise: Integers) -> int:
     """How many runs of WINDOW draws occur again, up to the sign; above 0 by chance once in 10^9 tries."""
-    weights = np.random.default_rng(1).integers(1, 2**63, WINDOW, dtype=np.uint64) * np.uint64(2) + np.uint64(
-        1
-    )
+    weights = np.random.default_rng(1).integers(1, 2**63, WINDOW, dtype=np.uint64) * np.uint64(2) + np.uint64(1)
     found = 0
     for values in (noise, np.abs(noise)):
         runs = np.lib.stride_tricks.sliding_window_view(values.astype(np.uint64), WINDOW)
@@ -295,9 +293,7 @@ def _divergence(p: float, q: float, order: float) -> float:
     pairs = [(x, y) for x, y in ((p, q), (1 - p, 1 - q)) if x > 0]
     if order == 1.0:
         return sum(x * math.log(x / y) for x, y in pairs)
-    return float(np.logaddexp.reduce([order * math.log(x) + (1 - order) * math.log(y) for x, y in pairs])) / (
-        order - 1
-    )
+    return float(np.logaddexp.reduce([order * math.log(x) + (1 - order) * math.log(y) for x, y in pairs])) / (order - 1)
 
 
 def _promising(first: Outputs, second: Outputs) -> Hits:

@@ -30,11 +30,7 @@ from countveil.study.receive.connections import (
 from countveil.study.receive.store import NEW, OTHER, BusyError, Store, StoreError
 from countveil.study.receive.tally import Tally
 
-HEADERS = {
-    "Access-Control-Allow-Origin": "*",
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-}
+HEADERS = {"Access-Control-Allow-Origin": "*", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 """A page that was opened from a file has no origin of its own, and must be able to read the answer."""
 _INLINE = 1 << 16
 _CHECKS = 2
@@ -119,9 +115,7 @@ class Receiver:
             return self._busy()
         except Exception:
             _LOG.exception("A request failed in the receiver.")
-            return self._refused(
-                tally.FAILED, 500, "the request", "must come later, got an error of the receiver"
-            )
+            return self._refused(tally.FAILED, 500, "the request", "must come later, got an error of the receiver")
         if outcome == OTHER:
             rule = "must be new, got a participant who has another report here"
             return self._refused(tally.AGAIN, 409, "participant", rule)
@@ -131,9 +125,7 @@ class Receiver:
 
     async def _read(self, request: Request) -> bytes:
         declared = request.headers.get("content-length", "0")
-        if not (
-            declared.isascii() and declared.isdecimal() and len(declared) < 20 and int(declared) <= self._most
-        ):
+        if not (declared.isascii() and declared.isdecimal() and len(declared) < 20 and int(declared) <= self._most):
             raise TooLargeError
         content = bytearray()
         async with self._room.reading() as received:

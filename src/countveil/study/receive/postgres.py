@@ -18,11 +18,7 @@ from countveil.privacy.errors import RefusedError
 from countveil.privacy.study import Study
 from countveil.study.receive.database import NEW, OTHER, SAME, VERSION, Batch, StoreError, check_study
 
-_DEFAULTS: dict[str, Any] = {
-    "connect_timeout": 10,
-    "tcp_user_timeout": 60_000,
-    "application_name": "countveil",
-}
+_DEFAULTS: dict[str, Any] = {"connect_timeout": 10, "tcp_user_timeout": 60_000, "application_name": "countveil"}
 _USER = re.compile(r"\w+://([^@/]*@)?")
 _LOCK = 0x56454C32
 _FETCHED = 100
@@ -149,14 +145,10 @@ def _prepare(connection: psycopg.Connection, study: Study, name: str) -> None:
     connection.execute(_BEGUN)
     if _one(connection, "SHOW fsync") != "on":
         raise RefusedError(
-            name,
-            "fsync",
-            "must be on at the server, or a crash loses reports that were acknowledged, got off",
+            name, "fsync", "must be on at the server, or a crash loses reports that were acknowledged, got off"
         )
     connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
-    if not any(
-        _one(connection, f"SELECT to_regclass('countveil_{table}')") for table in ("settings", "reports")
-    ):
+    if not any(_one(connection, f"SELECT to_regclass('countveil_{table}')") for table in ("settings", "reports")):
         for statement in _TABLES:
             connection.execute(statement)
         settings = [("version", str(VERSION)), ("study", study.id)]

@@ -28,9 +28,7 @@ class SQLite:
     def __init__(self, path: Path, study: Study) -> None:
         _keep_private(path)
         try:
-            self._connection = sqlite3.connect(
-                path, isolation_level=None, check_same_thread=False, timeout=30
-            )
+            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=30)
         except sqlite3.Error as error:
             raise _no_store(path, error) from None
         try:
@@ -70,9 +68,7 @@ class SQLite:
         return outcomes
 
     def _put(self, participant: str, report: bytes) -> str:
-        done = self._connection.execute(
-            "INSERT OR IGNORE INTO reports VALUES (?, ?)", (participant, report)
-        ).rowcount
+        done = self._connection.execute("INSERT OR IGNORE INTO reports VALUES (?, ?)", (participant, report)).rowcount
         if done:
             return NEW
         query = "SELECT report FROM reports WHERE participant = ?"
@@ -103,9 +99,7 @@ def _keep_private(path: Path) -> None:
 
 
 def _study_of(connection: sqlite3.Connection, name: str) -> str:
-    known = [
-        connection.execute(f"PRAGMA {what}").fetchone()[0] for what in ("application_id", "user_version")
-    ]
+    known = [connection.execute(f"PRAGMA {what}").fetchone()[0] for what in ("application_id", "user_version")]
     if known != [_APPLICATION, VERSION]:
         ours = known[0] == _APPLICATION
         got = f"version {known[1]}" if ours else f"a database whose application_id is {known[0]}"

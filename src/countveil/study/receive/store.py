@@ -19,18 +19,7 @@ from countveil.privacy.study import Study
 from countveil.study.receive import sqlite
 from countveil.study.receive.database import NEW, OTHER, SAME, Database, StoreError, is_postgres, is_url
 
-__all__ = [
-    "NEW",
-    "OTHER",
-    "SAME",
-    "BusyError",
-    "Store",
-    "StoreError",
-    "contents",
-    "is_store",
-    "name_of",
-    "size",
-]
+__all__ = ["NEW", "OTHER", "SAME", "BusyError", "Store", "StoreError", "contents", "is_store", "name_of", "size"]
 
 _BATCH = 512
 _LOG = logging.getLogger(__name__)

@@ -48,9 +48,7 @@ class Tally:
         counts = sorted(((times, reason) for reason, times in self.refused.items() if times), reverse=True)
         listed = ", ".join(f"{times:,} {reason}" for times, reason in counts)
         refused = sum(times for times, _ in counts)
-        return f"{progress(self.reports, self.target)}; {refused:,} refused" + (
-            f": {listed}" if listed else ""
-        )
+        return f"{progress(self.reports, self.target)}; {refused:,} refused" + (f": {listed}" if listed else "")
 
 
 def progress(reports: int, target: int | None) -> str:

@@ -33,9 +33,7 @@ def reports_of(rate, alpha):
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_moments_and_chances_of_noise(alpha):
     mass = masses(alpha)
-    np.testing.assert_allclose(
-        formulas.log_normaliser(alpha), np.log(mass[TAU == 0][0]), rtol=1e-12, atol=1e-15
-    )
+    np.testing.assert_allclose(formulas.log_normaliser(alpha), np.log(mass[TAU == 0][0]), rtol=1e-12, atol=1e-15)
     found = formulas.log_normaliser_of(alpha, math.log1p)
     assert found == pytest.approx(formulas.log_normaliser(alpha), rel=1e-15)
     np.testing.assert_allclose(formulas.variance(alpha), mass @ TAU**2, rtol=1e-12)
@@ -81,9 +79,7 @@ def test_an_estimate_from_what_is_stored_is_unbiased_whatever_the_count(alpha, c
 def test_mean_over_positive_is_the_mean_of_the_rates_of_skellam_noise(alpha):
     """Two Poisson counts with exponential rates of this mean differ by two-sided geometric noise."""
     mean = formulas.mean_over_positive(alpha)
-    geometric = stats.nbinom.pmf(
-        np.arange(1501), 1, 1.0 / (1.0 + mean)
-    )  # a Poisson count with an exponential rate
+    geometric = stats.nbinom.pmf(np.arange(1501), 1, 1.0 / (1.0 + mean))  # a Poisson count with an exponential rate
     difference = np.convolve(geometric, geometric[::-1])
     np.testing.assert_allclose(difference, masses(alpha), rtol=1e-9, atol=1e-15)
 
@@ -133,10 +129,6 @@ def test_the_tail_is_a_sum_of_masses(alpha):
 
 def test_no_formula_is_left_untested():
     here = inspect.getsource(inspect.getmodule(masses))
-    defined = [
-        name
-        for name, value in vars(formulas).items()
-        if getattr(value, "__module__", "") == formulas.__name__
-    ]
+    defined = [name for name, value in vars(formulas).items() if getattr(value, "__module__", "") == formulas.__name__]
     assert len(defined) >= 13
     assert [name for name in defined if f"formulas.{name}(" not in here] == []

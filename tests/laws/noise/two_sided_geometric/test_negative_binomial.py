@@ -56,9 +56,7 @@ def weights(r, s, p, alpha):
     far = s * p / (1.0 - p) + 60.0 * math.sqrt(s * p) / (1.0 - p)
     counts = np.arange(int(far + r + 60.0 / (1.0 - p * alpha) + 300))
     if s < 1e4:
-        log_mass = (
-            gammaln(s + counts) - gammaln(s) - gammaln(counts + 1.0) + s * np.log1p(-p) + counts * np.log(p)
-        )
+        log_mass = gammaln(s + counts) - gammaln(s) - gammaln(counts + 1.0) + s * np.log1p(-p) + counts * np.log(p)
     else:
         log_mass = stats.nbinom.logpmf(counts, s, 1.0 - p)
     return counts, log_mass + np.abs(r - counts) * np.log(alpha) + np.log((1.0 - alpha) / (1.0 + alpha))
@@ -87,9 +85,7 @@ def test_scores_and_expected_bursts_are_sums_over_all_counts():
 
 def test_sums_by_difference_are_right_or_refused():
     found = {True: 0, False: 0}
-    for r, s, p, alpha in itertools.product(
-        (1, 3, 8, 30, 64), (1e-9, 0.02, 1.0, 40.0), (1e-4, 0.3, 0.97), ALPHAS
-    ):
+    for r, s, p, alpha in itertools.product((1, 3, 8, 30, 64), (1e-9, 0.02, 1.0, 40.0), (1e-4, 0.3, 0.97), ALPHAS):
         counts, logs = weights(r, s, p, alpha)
         logs -= s * np.log1p(-p) + np.log((1.0 - alpha) / (1.0 + alpha))
         bursts = np.cumsum(np.concatenate([[0.0], s / (s + counts[:-1])]))
@@ -218,11 +214,7 @@ def test_without_noise_the_count_is_the_report():
 
 REPEATS = 20_000
 CASES = [
-    (r, s, p, alpha)
-    for r in (1, 5, 12)
-    for s in (1e-3, 0.3, 3.0)
-    for p in (0.2, 0.9)
-    for alpha in (0.1, 0.37, 0.7)
+    (r, s, p, alpha) for r in (1, 5, 12) for s in (1e-3, 0.3, 3.0) for p in (0.2, 0.9) for alpha in (0.1, 0.37, 0.7)
 ]
 
 

@@ -26,10 +26,7 @@ def test_sums_up_to_a_report_and_above_it(p, s):
     counts, logs, bursts = masses(s, p)
     for k, alpha in itertools.product((0, 1, 12, 400), (1e-4, 0.3, 0.95, 1.0)):
         tilt = -np.abs(k - counts) * -math.log(alpha)
-        sides = (
-            (negative_binomial_sums.sums_up_to, counts <= k),
-            (negative_binomial_sums.sums_above, counts > k),
-        )
+        sides = ((negative_binomial_sums.sums_up_to, counts <= k), (negative_binomial_sums.sums_above, counts > k))
         for side, part in sides:
             log_scale, total, moment, parts = side(k, s, p, alpha)
             expected = of_part(part, counts, logs, bursts, tilt)

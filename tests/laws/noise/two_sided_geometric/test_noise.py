@@ -104,13 +104,7 @@ def test_the_kernel_is_the_chance_of_the_report_up_to_a_constant(alpha, report):
 
 def test_everything_takes_arrays():
     levels = np.array(ALPHAS)[:, None]
-    for name in (
-        "ratio",
-        "bias",
-        "positive_by_noise",
-        "mean_at_zero",
-        "standard_deviation",
-    ):
+    for name in ("ratio", "bias", "positive_by_noise", "mean_at_zero", "standard_deviation"):
         found = getattr(NOISE, name)(levels)
         np.testing.assert_array_equal(found[:, 0], [getattr(NOISE, name)(alpha) for alpha in ALPHAS])
     reports, counts = np.array([[0, 3, 7]]), np.array([[1, 3, 0]])

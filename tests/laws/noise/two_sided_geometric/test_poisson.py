@@ -56,9 +56,7 @@ def test_report_logpmf_over_the_grid(rate, alpha):
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_expected_count_over_the_grid(rate, alpha):
     errors = [
-        reference.relative_error(
-            laws.expected_count(r, rate, alpha), reference.expected_count(r, rate, alpha)
-        )
+        reference.relative_error(laws.expected_count(r, rate, alpha), reference.expected_count(r, rate, alpha))
         for r in REPORTS
     ]
     assert max(errors) < ACCURACY, dict(zip(REPORTS, errors, strict=True))
@@ -73,9 +71,7 @@ def test_window_agrees_with_the_plain_sum(r, rate, alpha):
     assert abs(mean / reference.plain_expected_count(r, rate, alpha) - 1) < mpf(10) ** -25
 
 
-@pytest.mark.parametrize(
-    ("r", "rate", "alpha"), [*SMALL_CASES, (300, 50.0, 0.9), (20, 60.0, 0.9), (9, 1e-9, 0.5)]
-)
+@pytest.mark.parametrize(("r", "rate", "alpha"), [*SMALL_CASES, (300, 50.0, 0.9), (20, 60.0, 0.9), (9, 1e-9, 0.5)])
 def test_weight_sums(r, rate, alpha):
     scale, *pieces = laws.weight_sums(r, rate, alpha)
     weights = reference.plain_weights(r, rate, alpha, 600)
@@ -168,9 +164,7 @@ def test_draws_over_the_grid(rate, alpha):
 
 
 @pytest.mark.parametrize(
-    "sampler",
-    [from_report, laws.reject_log_concave, laws.sample_count],
-    ids=["from_report", "reject", "dispatch"],
+    "sampler", [from_report, laws.reject_log_concave, laws.sample_count], ids=["from_report", "reject", "dispatch"]
 )
 @pytest.mark.parametrize(("r", "rate", "alpha"), SMALL_CASES)
 def test_every_branch_draws_the_same_law(sampler, r, rate, alpha):
@@ -274,9 +268,7 @@ def test_counts_given_reports_mix_back_to_the_poisson_law(rate, alpha):
 def test_expected_count_increases_in_report_and_rate(r, rate, alpha):
     here = laws.expected_count(r, rate, alpha)
     next_report = laws.expected_count(r + 1, rate, alpha)
-    assert next_report >= here * (
-        1 - 1e-14
-    )  # far above rate / alpha the limit is reached in double precision
+    assert next_report >= here * (1 - 1e-14)  # far above rate / alpha the limit is reached in double precision
     assert next_report > here or r < 0 or r > rate / alpha
     assert laws.expected_count(r, 1.01 * rate, alpha) > here
 

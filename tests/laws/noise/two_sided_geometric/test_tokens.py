@@ -35,9 +35,7 @@ def test_high_precision_is_that_of_a_plain_sum():
     for r, p, alpha in itertools.product((0, 1, 4), (0.3, 0.95), (0.3, 0.8)):
         j = np.arange(1, 2000)
         g = np.minimum(j, 2 * r - j)
-        assert float(exact_mass(r, p, alpha)) == pytest.approx(
-            (p**j / j * alpha ** -g.astype(float)).sum(), rel=1e-12
-        )
+        assert float(exact_mass(r, p, alpha)) == pytest.approx((p**j / j * alpha ** -g.astype(float)).sum(), rel=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -310,9 +310,7 @@ def draw_few(n, shape_i, batch, source, rng):
         count_passed(n, total_i, left_i, passed_i)
     for i in range(n):
         small = report_i[i] <= MOST and shape_i[i] < LARGEST_SHAPE
-        fits = (
-            small and tail_ratio(shape_i[i], upper_i[i]) < LARGEST_TAIL_RATIO and lower_i[i] < LARGEST_LOWER
-        )
+        fits = small and tail_ratio(shape_i[i], upper_i[i]) < LARGEST_TAIL_RATIO and lower_i[i] < LARGEST_LOWER
         count = np.int64(passed_i[i]) if fits else -1
         if count > MOST:
             count = draw_beyond(shape_i[i], upper_i[i], rng)

@@ -155,9 +155,7 @@ def rises(r, s, p, alpha):
     if r <= 0:
         return True
     below, above = sums_up_to(r - 1, s, p, alpha), sums_above(r - 1, s, p, alpha)
-    return above.log_scale + math.log(above.total) - math.log(alpha) >= below.log_scale + math.log(
-        below.total
-    )
+    return above.log_scale + math.log(above.total) - math.log(alpha) >= below.log_scale + math.log(below.total)
 
 
 # Tails are the count's, corrected for the noise as those of Poisson counts are (see ``poisson``).
@@ -167,10 +165,7 @@ def rises(r, s, p, alpha):
 def corrected(count, below, above, excess):
     """log of the sums ``count`` plus the first excess times those below plus the second times those above."""
     scale = max(count.log_scale, below.log_scale, above.log_scale)
-    low, high = (
-        below.total * math.exp(below.log_scale - scale),
-        above.total * math.exp(above.log_scale - scale),
-    )
+    low, high = (below.total * math.exp(below.log_scale - scale), above.total * math.exp(above.log_scale - scale))
     total = count.total * math.exp(count.log_scale - scale) + excess[0] * low + excess[1] * high
     return scale + math.log(total)
 
