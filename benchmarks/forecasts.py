@@ -24,9 +24,9 @@ are best for the held-back counts, which nobody knows, and "a year before" takes
 numbers, in bursts.
 
 ``--rolling`` has real and simulated series instead, whose last steps are forecast from several origins, twelve steps
-ahead (four for mail), by models with and without levels and by rules of thumb. Errors are root mean squared differences
-of medians from the true counts, one step ahead and over all steps; scores are log predictive probabilities per cell. A
-rule's score is that of a negative binomial law, whose numbers predict best the last steps seen.
+ahead (four for mail), by models with and without levels and seasons and by rules of thumb. Errors are root mean squared
+differences of medians from the true counts, one step ahead and over all steps; scores are log predictive probabilities
+per cell. A rule's score is that of a negative binomial law, whose numbers predict best the last steps seen.
 """
 
 import argparse
@@ -337,9 +337,8 @@ def rolling(options):
             for origin in range(options.origins):
                 n = len(counts) - ahead - origin * (12 if ahead == 12 else 2)
                 later = counts[n : n + ahead]
-                for levels in (False, True):
-                    label = "with levels" if levels else "without"
-                    each = rolled(seen[:n], level, later, levels, components, name, options)
+                for label, asked in variants(season).items():
+                    each = rolled(seen[:n], level, later, asked, components, name, options)
                     found.setdefault(label, []).append(each)
                 for rule, each in rules_ahead(seen[:n].astype(float), later, season).items():
                     found.setdefault(rule, []).append(each)
@@ -353,12 +352,20 @@ def rolling(options):
                 )
 
 
-def rolled(seen, level, later, levels, components, name, options):
+def variants(season):
+    """Options of models by what lines of the table call them."""
+    found = {"without": {}, "with levels": {"levels": True}}
+    if season:
+        found |= {"with seasons": {"season": season}, "with both": {"season": season, "levels": True}}
+    return found
+
+
+def rolled(seen, level, later, asked, components, name, options):
     """(squared errors of medians and scores by step ahead, coverage, seconds) of a fit to the steps seen."""
     data = cv.ExactCounts(seen) if level is None else cv.PrivatizedCounts(seen, np.exp(-level))
     sampling = {"tune": options.sweeps, "draws": options.sweeps // 2, "chains": options.chains}
     sampling |= {"seed": options.seed, "threads": 1, "progress": False}
-    model = cv.DynamicModel(components, levels=levels, background="mail" in name, **sampling)
+    model = cv.DynamicModel(components, background="mail" in name, **asked, **sampling)
     started = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -423,7 +430,9 @@ def main():
     parser.add_argument("--months", type=int, nargs="+", default=[MONTHS], help="where Enron's mail ends")
     parser.add_argument("--parts", action="store_true", help="split forecasts' scores by the counts of pairs before")
     parser.add_argument("--seed", type=int, default=1, help="of the noise and of the fits")
-    parser.add_argument("--rolling", action="store_true", help="series from several origins, with and without levels")
+    parser.add_argument(
+        "--rolling", action="store_true", help="series from several origins, with and without levels and seasons"
+    )
     parser.add_argument("--origins", type=int, default=3)
     options = parser.parse_args()
     if options.rolling:

@@ -79,16 +79,19 @@ def test_the_noise_of_reports_is_taken_out_of_errors(axis):
 def test_a_verdict_needs_a_difference_of_two_standard_errors():
     steps = np.arange(6.0)
     losses = pd.DataFrame({MODEL: 5.0 + steps, MEAN: 6.0 + steps, LAST: 3.0 + steps[::-1] / 9, THREE: 9.0 + steps})
-    assert judged(losses, 1.0).verdict.startswith(
+    assert judged(losses, 1.0, {}).verdict.startswith(
         "Use the last value: error 1.51 (last value) against 2.55 (model, median)"
     )
-    assert judged(losses, 1.0, "Try levels.").verdict.endswith(", 6 steps. Try levels.")
+    remedies = {LAST: "Try levels.", SEASONAL: "Try a season."}
+    assert judged(losses, 1.0, remedies).verdict.endswith(", 6 steps. Try levels.")
+    assert judged(losses.rename(columns={LAST: SEASONAL}), 1.0, remedies).verdict.endswith(" Try a season.")
+    assert judged(losses.rename(columns={LAST: THREE, THREE: LAST}), 1.0, remedies).verdict.endswith(", 6 steps.")
     near = losses.assign(**{LAST: losses[MODEL] + [1.0, -1.0, 1.0, -1.0, 1.0, -0.5]})
-    assert judged(near, 1.0).verdict.startswith("No clear difference between the model and the last value: ")
-    assert judged(near, 1.0, "Try levels.").verdict.endswith(", 6 steps.")
+    assert judged(near, 1.0, {}).verdict.startswith("No clear difference between the model and the last value: ")
+    assert judged(near, 1.0, remedies).verdict.endswith(", 6 steps.")
     worse = losses.assign(**{LAST: 9.0 + losses[MODEL]})
-    assert judged(worse, 1.0, "Try levels.").verdict.endswith(", 6 steps.")
-    assert judged(losses, 50.0).table["error"].isna().all()
+    assert judged(worse, 1.0, remedies).verdict.endswith(", 6 steps.")
+    assert judged(losses, 50.0, {}).table["error"].isna().all()
 
 
 @pytest.mark.parametrize("steps", [1, 3])
@@ -96,6 +99,19 @@ def test_steps_that_leave_too_few_before_them_are_refused(steps):
     data = cv.ExactCounts(np.ones((6, 2), int))
     with pytest.raises(ValueError, match="check must be from 2 to 2, so that 4 of 6 steps come before"):
         compared(data, 0, steps, 4, perfect(np.ones((6, 2)), 0))
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_season_that_the_model_lacks_is_said_to_be_tried():
+    counts = np.random.default_rng(3).poisson(20.0 + 15.0 * np.cos(np.arange(36)[:, None] / 6 * np.pi + np.arange(3)))
+    data = cv.ExactCounts(
+        pd.DataFrame(counts, index=[str(each) for each in pd.period_range("2001-01", periods=36, freq="M")])
+    )
+    brief = {"draws": 6, "tune": 4, "chains": 2, "seed": 1, "threads": 1, "progress": False}
+    found = cv.DynamicModel(1, **brief).fit(data).check_forecasts(data, 12)
+    assert found.verdict.startswith(f"Use the {SEASONAL}: ")
+    assert found.verdict.endswith(", 12 steps. Try season=12 (--season 12).")
 
 
 @pytest.mark.long

@@ -15,7 +15,7 @@ from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator, Given
 from countveil.fit.choosing import chosen_likelihood, own_choice, size_of
 from countveil.fit.component_tables import Chain, component_counts, mixture, shares_of, tails
-from countveil.fit.forecast_checks import ForecastCheck, compared, fitted_quietly
+from countveil.fit.forecast_checks import LAST, SEASONAL, THREE, ForecastCheck, compared, fitted_quietly
 from countveil.fit.forecasts import Forecast, check_parameters, middle_of_step, simulated
 from countveil.fit.parameters import check_interval
 from countveil.fit.reading import as_calibrated
@@ -434,8 +434,9 @@ class DynamicModel(FactorizationEstimator):
         def forecast(known: Observations, step: int) -> tuple[np.ndarray, np.ndarray]:
             return middle_of_step(fitted_quietly(again, known)._fitted(), ACTIVITY, step, draws, rng)
 
-        levels = not self.levels and self._method.exposures
-        return compared(data, axis, steps, n_seasons, forecast, TRY_LEVELS if levels else "")
+        levels = TRY_LEVELS if not self.levels and self._method.exposures else ""
+        season = f"Try season={n_seasons} (--season {n_seasons})." if self.season_ is None else levels
+        return compared(data, axis, steps, n_seasons, forecast, {LAST: levels, THREE: levels, SEASONAL: season})
 
 
 def has_dates(labels: Sequence[str]) -> bool:

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,12 +84,12 @@ def compared(
     steps: int,
     n_seasons: int | None,
     forecast: Callable[[Observations, int], tuple[np.ndarray, np.ndarray]],
-    remedy: str = "",
+    remedies: Mapping[str, str] | None = None,
 ) -> ForecastCheck:
     """The last ``steps`` steps along an axis, each forecast one step ahead.
 
     ``forecast`` returns the median and the mean of every count of a step, given data in which that step and all later
-    ones are masked. The verdict ends with the ``remedy`` if a rule is clearly better.
+    ones are masked. The verdict ends with the remedy of the best rule if that is clearly better.
 
     Raises:
         ValueError: too many steps, data without unbiased estimates or with totals.
@@ -117,10 +117,10 @@ def compared(
         noise.append(float(variance[step][seen].mean()))
     if len(noise) < 2:
         raise ValueError(f"check must have at least two steps with reports, got {len(noise)} of {steps}")
-    return judged(pd.DataFrame(losses), float(np.mean(noise)), remedy)
+    return judged(pd.DataFrame(losses), float(np.mean(noise)), remedies or {})
 
 
-def judged(losses: pd.DataFrame, noise: float, remedy: str = "") -> ForecastCheck:
+def judged(losses: pd.DataFrame, noise: float, remedies: Mapping[str, str]) -> ForecastCheck:
     """From mean squared differences (steps, forecasts) from the reports, of which ``noise`` is due to their noise."""
     squared, away = losses.mean() - noise, losses.sub(losses[MODEL], axis=0)
     table = pd.DataFrame(
@@ -137,6 +137,7 @@ def judged(losses: pd.DataFrame, noise: float, remedy: str = "") -> ForecastChec
     gap = losses[other] - losses[better]
     errors = dict(zip(table["forecast"], table["error"], strict=True))
     numbers = f"error {words(errors[better])} ({better}) against {words(errors[other])} ({other})"
+    remedy = remedies.get(rule, "")
     use = f"Use the {rule}" if better == rule else f"Use the model's {model.split(', ')[1]}"
     if gap.mean() <= CLEAR * gap.std(ddof=1) / math.sqrt(len(losses)):
         use, remedy = f"No clear difference between the model and the {rule}", ""
