@@ -14,6 +14,7 @@ def moderate(monkeypatch):
     monkeypatch.setattr(gamma_chain, "TOTAL", 6.0)
     monkeypatch.setattr(gamma_chain, "STEADINESS", 0.5)
     monkeypatch.setattr(gamma_chain, "SPREAD", 0.5)
+    monkeypatch.setattr(gamma_chain, "IMMIGRATION", 0.3)
 
 
 def draw_chain(prior, shape, rng):
@@ -30,7 +31,9 @@ def draw_chain(prior, shape, rng):
     volume = np.ones(1)
     if not prior.steady:
         volume = rng.gamma(steadiness, 1.0 / steadiness, steps)
-    chain = Chain(transition, sizes, stay, rate, rng.gamma(e, prior.mean / e), volume, steadiness)
+    immigration = rng.exponential(gamma_chain.IMMIGRATION)
+    scale = rng.gamma(e, prior.mean / e)
+    chain = Chain(transition, sizes, stay, rate, scale, volume, steadiness, immigration=immigration)
     if prior.season is None:
         return chain
     c = gamma_chain.CONCENTRATION * np.exp(gamma_chain.SPREAD * rng.standard_normal())
@@ -41,7 +44,7 @@ def draw_theta(chain, shape, rng):
     """A chain run forwards."""
     theta = np.empty(shape)
     for t in range(shape[0]):
-        mean = chain.sizes if t == 0 else chain.transition @ theta[t - 1] + gamma_chain.SOURCE
+        mean = chain.sizes if t == 0 else chain.transition @ theta[t - 1] + chain.immigration
         theta[t] = np.maximum(rng.gamma(mean), LEAST)
     return theta
 

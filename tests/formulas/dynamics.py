@@ -37,10 +37,10 @@ def a_chain():
     for _ in range(1200):  # without data, sweeps draw from the prior
         given = gamma_chain.Unscaled(value, nothing, nothing)
         tables, value = gamma_chain.draw_tables(chain, given, rng), np.empty((3, 2))
-        pass_forwards(tables.totals, tables.rate, PI, NU, gamma_chain.SOURCE, value, rng)
+        pass_forwards(tables.totals, tables.rate, PI, NU, chain.immigration, value, rng)
         draws.append(value)
     theta = np.array(draws)
-    shapes = np.concatenate([np.broadcast_to(NU, (1200, 1, 2)), theta[:, :-1] @ PI.T + gamma_chain.SOURCE], axis=1)
+    shapes = np.concatenate([np.broadcast_to(NU, (1200, 1, 2)), theta[:, :-1] @ PI.T + chain.immigration], axis=1)
     assert stats.kstest(stats.gamma(shapes).cdf(theta).ravel(), "uniform").pvalue > 1e-4
 
 
@@ -65,7 +65,7 @@ def a_step_with_theta_integrated_out():
     chain = draw_chain(gamma_chain.GammaChainPrior(1.0, True), (3, 2), np.random.default_rng(1))
     tables = gamma_chain.draw_tables(chain, Unscaled(X, np.zeros((3, 2)), exposure), np.random.default_rng(1))
     for t in (2, 1, 0):
-        r, w = float(PI[0] @ X[t] + gamma_chain.SOURCE), exposure[t, 0] + later
+        r, w = float(PI[0] @ X[t] + chain.immigration), exposure[t, 0] + later
         zeta = np.log(1.0 + w)
         same(tables.rate[t], 1.0 + w)
         for n in range(6):
@@ -157,11 +157,12 @@ def a_scale_given_the_factor():
     \Big], \quad a_{tk} = \sum_j \Pi_{kj} \frac{x_{t-1,j}}{m} + \epsilon
     """
     printed, brute, own = [], [], []
+    chain = draw_chain(gamma_chain.GammaChainPrior(1.0, True), (3, 2), np.random.default_rng(1))._replace(sizes=NU)
     for m in M:
-        a = np.vstack([NU, X[:-1] @ PI.T / m + gamma_chain.SOURCE])
+        a = np.vstack([NU, X[:-1] @ PI.T / m + chain.immigration])
         printed.append((a * np.log(X / m) - X / m - gammaln(a)).sum())
         brute.append(stats.gamma.logpdf(X, a, scale=m).sum())
-        own.append(gamma_chain.log_chain(X, np.zeros(X.shape, dtype=bool), X[:-1] @ PI.T, NU, m))
+        own.append(gamma_chain.log_chain(X, np.zeros(X.shape, dtype=bool), X[:-1] @ PI.T, chain._replace(scale=m)))
     same(np.diff(printed), np.diff(brute))
     same(np.diff(own), np.diff(printed))
 
@@ -261,13 +262,13 @@ def seasons_given_the_factor():
         psi = PSI.copy()
         psi[1, 0] = np.exp(log_psi)
         theta = value / 1.3 / psi[[0, 1, 0]]
-        a = np.vstack([NU, theta[:-1] @ PI.T + gamma_chain.SOURCE])
+        a = np.vstack([NU, theta[:-1] @ PI.T + gamma_chain.IMMIGRATION])
         return 2.5 * (log_psi - psi[1, 0]) + (a * np.log(theta) - theta - gammaln(a)).sum()
 
     def brute(log_psi):
         psi = PSI[[0, 1, 0]].copy()
         psi[1, 0] = np.exp(log_psi)
-        a = np.vstack([NU, (value / 1.3 / psi)[:-1] @ PI.T + gamma_chain.SOURCE])
+        a = np.vstack([NU, (value / 1.3 / psi)[:-1] @ PI.T + gamma_chain.IMMIGRATION])
         jacobian = log_psi
         return stats.gamma.logpdf(value, a, scale=1.3 * psi).sum() + (
             stats.gamma.logpdf(np.exp(log_psi), 2.5, scale=1 / 2.5) + jacobian
@@ -283,14 +284,14 @@ def moves_given_the_factor():
     grid = np.linspace(-6.0, 4.0, 161)
     psi = np.exp(np.stack(np.meshgrid(grid, grid, indexing="ij"))[[0, 1, 0]])  # (3, 161, 161)
     theta = x[:, :, None] / psi
-    a = np.concatenate([np.full((1, 161, 161), 1.2), theta[:-1] + gamma_chain.SOURCE])
+    a = np.concatenate([np.full((1, 161, 161), 1.2), theta[:-1] + gamma_chain.IMMIGRATION])
     log_p = (a * np.log(theta) - theta - gammaln(a)).sum(axis=0)
     log_p += 2.5 * (np.log(psi[:2]) - psi[:2]).sum(axis=0)
     share = np.exp(log_p - log_p.max())
     rng, drawn, seasons = np.random.default_rng(4), [], np.ones((2, 1))
     for sweep in range(16_000):
         theta = x / seasons[[0, 1, 0]]
-        move_seasons(theta, theta < 0.0, pi, nu, gamma_chain.SOURCE, 2.5, seasons, rng)
+        move_seasons(theta, theta < 0.0, pi, nu, gamma_chain.IMMIGRATION, 2.5, seasons, rng)
         if sweep % 16 == 15:
             drawn.append(np.log(seasons[:, 0]))
     for s, draws in enumerate(np.transpose(drawn)):

@@ -12,32 +12,33 @@ COUNT = np.array([[4.0, 0.0, 2.0], [0.0, 0.0, 0.0], [30.0, 1.0, 0.0], [3.0, 7.0,
 THETA = np.array([[2.0, 0.1, 1.0], [0.5, 0.5, 3.0], [5.0, 1e-150, 0.2], [1.0, 1.0, 1.0]])
 PI = np.array([[0.7, 0.2, 0.0], [0.1, 0.8, 0.3], [0.2, 0.0, 0.7]])
 NU = np.array([0.4, 2.0, 1.0])
-SOURCE = 0.3
+IMMIGRATION = 0.3
 RUNS = 1200
 
 
 def backwards(rng):
     """One pass by the kernel: tables between components, first ones, totals."""
     between, first, total = np.zeros((3, 3)), np.zeros(3), np.zeros((4, 3))
-    kernels.pass_backwards(COUNT, THETA, PI, NU, SOURCE, between, first, total, rng)
-    return np.concatenate([between.ravel(), first, total.ravel()])
+    entered = kernels.pass_backwards(COUNT, THETA, PI, NU, IMMIGRATION, between, first, total, rng)
+    return np.concatenate([between.ravel(), first, total.ravel(), [entered]])
 
 
 def slow_backwards(rng):
     """The same, table by table."""
-    between, first, total = np.zeros((3, 3)), np.zeros(3), COUNT.copy()
+    between, first, total, entered = np.zeros((3, 3)), np.zeros(3), COUNT.copy(), 0
     for t in (3, 2, 1):
         for k in range(3):
-            chances = np.append(PI[k] * THETA[t - 1], SOURCE)
+            chances = np.append(PI[k] * THETA[t - 1], IMMIGRATION)
             for _ in range(draw_tables(int(total[t, k]), chances.sum(), rng)):
                 origin = rng.choice(4, p=chances / chances.sum())
                 if origin == 3:
+                    entered += 1
                     continue
                 between[k, origin] += 1
                 total[t - 1, origin] += 1
     for k in range(3):
         first[k] = draw_tables(int(total[0, k]), NU[k], rng)
-    return np.concatenate([between.ravel(), first, total.ravel()])
+    return np.concatenate([between.ravel(), first, total.ravel(), [entered]])
 
 
 def z_scores(fast, slow):
@@ -58,7 +59,7 @@ def test_tables_have_the_law_of_those_drawn_one_by_one():
 def test_every_table_comes_from_an_entry_of_the_step_before():
     rng = np.random.default_rng(2)
     for _ in range(50):
-        between, _, total = np.split(backwards(rng), [9, 12])
+        between, _, total, _ = np.split(backwards(rng), [9, 12, 24])
         received = total.reshape(4, 3) - COUNT
         np.testing.assert_array_equal(between.reshape(3, 3).sum(axis=0), received.sum(axis=0))
         assert not received[3].any()
@@ -69,8 +70,8 @@ def test_the_pass_forwards_draws_gammas_step_by_step():
     rng, rate, found = np.random.default_rng(3), np.array([2.0, 1.0, 3.0, 1.5]), []
     for _ in range(600):
         theta = np.empty((4, 3))
-        kernels.pass_forwards(COUNT, rate, PI, NU, SOURCE, theta, rng)
-        shapes = COUNT + np.vstack([NU, theta[:-1] @ PI.T + SOURCE])
+        kernels.pass_forwards(COUNT, rate, PI, NU, IMMIGRATION, theta, rng)
+        shapes = COUNT + np.vstack([NU, theta[:-1] @ PI.T + IMMIGRATION])
         found.append(stats.gamma(shapes, scale=1.0 / rate[:, None]).cdf(theta))
     for place in np.reshape(found, (-1, 12)).T:
         assert stats.kstest(place, "uniform").pvalue > FALSE_ALARM / 12

@@ -35,7 +35,7 @@ LEVEL = "level"  # the factor of every cell
 BACKGROUND = 1.0  # concentration of the component that is spread over all things
 TRY_LEVELS = "Try levels=True (--levels)."
 UNDATED = "Time steps are in the order of the data, because their labels are not dates"
-REPORTED = ("transition", "importance", "volume", "usual_volume", "steadiness", "season")
+REPORTED = ("transition", "importance", "immigration", "volume", "usual_volume", "steadiness", "season")
 OF_LEVELS = (LEVEL, f"{LEVEL}{PERSISTENCE}", f"{LEVEL}{SMOOTHNESS}")
 TAKEN = ("component", f"{PREVIOUS}component", ACTIVITY, *OF_LEVELS, *REPORTED)
 
@@ -69,11 +69,12 @@ class DynamicModel(FactorizationEstimator):
     Attributes:
         posterior: "activity" with dims (time, component), the components' expected counts in each step; one variable
             per other mode, "factor_<mode>"; "transition" (component, previous_component), whose columns sum to one;
-            "importance" (component), which is small for components that the data do not need; "volume", which is over
-            time where the model is not steady, beside "usual_volume" and "steadiness"; with a season, "season" (time,
-            component), its factor in each step, by which the activity is multiplied; with levels, "level" over all axes
-            of the data, by which the rates that "activity" gives are multiplied, "level_smoothness" over all axes but
-            time, and "level_persistence".
+            "importance" (component), which is small for components that the data do not need; "immigration",
+            what each component gains in each step, in units of the volume; "volume", which is over time where the model
+            is not steady, beside "usual_volume" and "steadiness"; with a season, "season" (time, component), its factor
+            in each step, by which the activity is multiplied; with levels, "level" over all axes of the data, by which
+            the rates that "activity" gives are multiplied, "level_smoothness" over all axes but time, and
+            "level_persistence".
     """
 
     n_components: Annotated[int | str, WholeOrAuto()] = 10

@@ -19,7 +19,7 @@ from countveil.inference.identify import SMALLEST
 from countveil.laws.counts import Likelihood, Parameters
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
-from countveil.models.priors.gamma_chain import SOURCE, GammaChainPrior
+from countveil.models.priors.gamma_chain import GammaChainPrior
 from countveil.models.priors.levels import PERSISTENCE, SMOOTHNESS
 
 BYTES_PER_CELL = 32  # of a draw: its rate, its count, and both again while they are made
@@ -181,7 +181,11 @@ def middle_of_step(
 
 def chain_draws(tree: xr.DataTree, n_seasons: int | None) -> dict[str, np.ndarray]:
     """Every draw of the chain's hyperparameters that forecasts need; of seasons, those of the last ``n_seasons``."""
-    names = [name for name in ("transition", "volume", "usual_volume", "steadiness") if name in tree["posterior"]]
+    names = [
+        name
+        for name in ("transition", "immigration", "volume", "usual_volume", "steadiness")
+        if name in tree["posterior"]
+    ]
     found = {name: posteriors.flat_draws(tree, name) for name in names}
     if n_seasons is None:
         return found
@@ -221,7 +225,7 @@ def run_on(last: np.ndarray, chain: dict[str, np.ndarray], steps: int, rng: np.r
         s = float(chain["steadiness"])
         later = float(chain["usual_volume"]) * rng.gamma(s, 1.0 / s, steps)
     for step in range(steps):
-        theta = rng.standard_gamma(chain["transition"] @ theta + SOURCE)
+        theta = rng.standard_gamma(chain["transition"] @ theta + chain["immigration"])
         found[step] = later[step] * theta
     return found
 

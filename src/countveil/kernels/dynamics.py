@@ -1,6 +1,6 @@
 """Gamma chains, compiled. In time: the pass backwards in time, which draws tables, and the pass forwards.
 
-    theta_t ~ Gamma(Pi theta_(t-1) + source, 1),   theta_0 ~ Gamma(nu, 1)
+    theta_t ~ Gamma(Pi theta_(t-1) + immigration, 1),   theta_0 ~ Gamma(nu, 1)
 
 The columns of Pi sum to one. Given counts n_tk, each a Poisson variable of mean E_t theta_tk, the pass backwards draws
 tables with theta integrated out, and the pass forwards draws theta (Schein, Zhou and Wallach 2016; mathematics, section
@@ -26,14 +26,15 @@ LEAST_STEP, MOST_STEP = 0.03, 3.0  # of a season's logarithm, whatever the state
 
 
 @kernel
-def pass_backwards(count_tk, theta_tk, pi_kk, nu_k, source, tables_kk, first_k, total_tk, rng):
+def pass_backwards(count_tk, theta_tk, pi_kk, nu_k, immigration, tables_kk, first_k, total_tk, rng):
     """Tables of every step given counts and the current theta, from the last step to the first.
 
     Fills, all zeros before: tables_kk[k, j], those of component k at t that came from j at t - 1, summed over t;
     first_k, those of the first step; total_tk, the counts plus the tables that the next step drew from each entry.
-    Tables that come from the source count nowhere.
+    Returns the number of tables that came from no component, but entered.
     """
     n_steps, n_components = count_tk.shape
+    entered = 0.0
     for t in range(n_steps - 1, -1, -1):
         for k in range(n_components):
             total_tk[t, k] += count_tk[t, k]
@@ -43,7 +44,7 @@ def pass_backwards(count_tk, theta_tk, pi_kk, nu_k, source, tables_kk, first_k, 
             if t == 0:
                 first_k[k] = draw_bursts(customers, max(nu_k[k], SMALLEST), rng)
                 continue
-            rest = source
+            rest = immigration
             for j in range(n_components):
                 rest += pi_kk[k, j] * theta_tk[t - 1, j]
             left = draw_bursts(customers, max(rest, SMALLEST), rng)
@@ -58,17 +59,19 @@ def pass_backwards(count_tk, theta_tk, pi_kk, nu_k, source, tables_kk, first_k, 
                 left -= drawn
                 tables_kk[k, j] += drawn
                 total_tk[t - 1, j] += drawn
+            entered += left
+    return entered
 
 
 @kernel
-def pass_forwards(total_tk, rate_t, pi_kk, nu_k, source, theta_tk, rng):
-    """Fill theta_tk: Gamma(Pi theta_(t-1) + source + total_t, rate_t), with nu in place of these two at first."""
+def pass_forwards(total_tk, rate_t, pi_kk, nu_k, immigration, theta_tk, rng):
+    """Fill theta_tk: Gamma(Pi theta_(t-1) + immigration + total_t, rate_t), with nu in place of these two at first."""
     n_steps, n_components = total_tk.shape
     for t in range(n_steps):
         for k in range(n_components):
             shape = nu_k[k]
             if t > 0:
-                shape = source
+                shape = immigration
                 for j in range(n_components):
                     shape += pi_kk[k, j] * theta_tk[t - 1, j]
             theta_tk[t, k] = sample_gamma(shape + total_tk[t, k], rate_t[t], rng)
@@ -82,7 +85,7 @@ def seat(customers_n, concentration_n, rng, tables_n):
 
 
 @kernel
-def move_seasons(theta_tk, cut_tk, pi_kk, nu_k, source, concentration, season_sk, rng):
+def move_seasons(theta_tk, cut_tk, pi_kk, nu_k, immigration, concentration, season_sk, rng):
     """Metropolis steps of every season given x_tk, which is theta_tk times its season and what is known.
 
     Where psi_sk is multiplied by a number, theta_tk of all its steps is divided by it, so that the chain decides alone.
@@ -94,7 +97,7 @@ def move_seasons(theta_tk, cut_tk, pi_kk, nu_k, source, concentration, season_sk
     shape_tk[0] = nu_k
     for t in range(1, n_steps):
         for k in range(n_components):
-            shape_tk[t, k] = source
+            shape_tk[t, k] = immigration
             for j in range(n_components):
                 shape_tk[t, k] += pi_kk[k, j] * theta_tk[t - 1, j]
             lgamma_tk[t, k] = math.lgamma(shape_tk[t, k])
@@ -115,7 +118,7 @@ def move_seasons(theta_tk, cut_tk, pi_kk, nu_k, source, concentration, season_sk
                     continue
                 for j in range(n_components):
                     a = shape_tk[t + 1, j]
-                    b = max(a + pi_kk[j, k] * moved, source)
+                    b = max(a + pi_kk[j, k] * moved, immigration)
                     if a == b:
                         continue
                     change += (b - a) * log_tk[t + 1, j] - math.lgamma(b) + lgamma_tk[t + 1, j]
@@ -130,7 +133,7 @@ def move_seasons(theta_tk, cut_tk, pi_kk, nu_k, source, concentration, season_sk
                 log_tk[t, k] -= step
                 if t + 1 < n_steps:
                     for j in range(n_components):
-                        shape_tk[t + 1, j] = max(shape_tk[t + 1, j] + pi_kk[j, k] * moved, source)
+                        shape_tk[t + 1, j] = max(shape_tk[t + 1, j] + pi_kk[j, k] * moved, immigration)
                         lgamma_tk[t + 1, j] = math.lgamma(shape_tk[t + 1, j])
 
 

@@ -36,6 +36,14 @@ def statistics(prior, hypers, value, count):
     found += [(log_x[1:] * log_x[:-1]).mean(), (total[1:] * total[:-1]).mean()]
     found += [np.log(chain.scale), np.log(chain.scale) ** 2, np.log(chain.stay), np.log(chain.rate)]
     found += [np.log(np.maximum(chain.sizes, 1e-3)).mean(), chain.sizes.sum(), chain.sizes[0]]
+    entering = chain.immigration
+    found += [
+        entering,
+        entering**2,
+        entering * log_x[1:].mean(),
+        entering * seen.mean(),
+        entering * np.log(chain.scale),
+    ]
     found += [np.diagonal(chain.transition).mean(), chain.transition[0, 1], (chain.transition**2).sum()]
     found += [(chain.transition[:, 0] * log_x[:-1].mean()).max(), chain.transition[0, 0] * seen[-1, 0]]
     if not prior.steady:
@@ -120,6 +128,15 @@ def first_tables_left_out(monkeypatch):
     monkeypatch.setattr(gamma_chain, "draw_transitions", wrong)
 
 
+def immigration_of_all_steps(monkeypatch):
+    right = gamma_chain.draw_immigration
+
+    def wrong(chain, tables, rng):
+        return right(chain, tables._replace(later_zeta=tables.later_zeta + 3.0 * tables.zeta), rng)
+
+    monkeypatch.setattr(gamma_chain, "draw_immigration", wrong)
+
+
 def sizes_off_the_diagonal_alone(monkeypatch):
     right = gamma_chain.dirichlet_of
     monkeypatch.setattr(gamma_chain, "dirichlet_of", lambda sizes, stay: right(sizes, sizes[0]))
@@ -128,13 +145,13 @@ def sizes_off_the_diagonal_alone(monkeypatch):
 def slices_without_a_jacobian(monkeypatch):
     right = gamma_chain.log_chain
     monkeypatch.setattr(
-        gamma_chain, "log_chain", lambda x, cut, a, sizes, m: right(x, cut, a, sizes, m) + x.size * np.log(m) / 3
+        gamma_chain, "log_chain", lambda x, *given: right(x, *given) + x.size * np.log(given[-1].scale) / 3
     )
 
 
 FAULTS = [
     next_tables_left_out, exposures_as_if_equal, later_steps_out_of_the_rate, first_tables_left_out,
-    sizes_off_the_diagonal_alone, slices_without_a_jacobian,
+    sizes_off_the_diagonal_alone, immigration_of_all_steps, slices_without_a_jacobian,
 ]  # fmt: skip
 
 
@@ -252,12 +269,13 @@ def test_hyperparameters_are_reported_by_name_and_axis():
         chains = [draw_chain(prior, SHAPE, rng) for _ in range(3)]
         found = prior.reported(factor_of(prior), np.array([[packed(chain) for chain in chains]]))
         axes = {name: each for name, (each, _) in found.items()}
-        wanted = {"transition": (1, 1), "importance": (1,), "volume": () if prior.steady else (0,)}
+        wanted = {"transition": (1, 1), "importance": (1,), "immigration": (), "volume": () if prior.steady else (0,)}
         wanted |= {} if prior.steady else {"usual_volume": (), "steadiness": ()}
         assert axes == wanted | ({} if prior.season is None else {"season": (0, 1)})
         for s, chain in enumerate(chains):
             np.testing.assert_array_equal(found["transition"][1][0, s], chain.transition)
             np.testing.assert_array_equal(found["importance"][1][0, s], chain.sizes)
+            assert found["immigration"][1][0, s] == chain.immigration
             np.testing.assert_allclose(found["volume"][1][0, s], np.squeeze(chain.scale * chain.volume))
             if not prior.steady:
                 assert found["steadiness"][1][0, s] == chain.steadiness
@@ -278,7 +296,8 @@ def test_facts_come_back():
 def test_an_entry_that_was_cut_stands_for_all_below_it():
     sizes, m = np.array([0.02, 0.5]), 3.0
     x, cut = np.array([[gamma_chain.SMALLEST * m, 0.7]]), np.array([[True, False]])
-    found = gamma_chain.log_chain(x, cut, np.empty((0, 2)), sizes, m)
+    chain = gamma_chain.Chain(np.eye(2), sizes, 1.0, 1.0, m, np.ones(1), 1.0)
+    found = gamma_chain.log_chain(x, cut, np.empty((0, 2)), chain)
     below = stats.gamma(0.02, scale=m).logcdf(x[0, 0]) + stats.gamma(0.5, scale=m).logpdf(0.7)
     assert found == pytest.approx(below + np.log(0.7), abs=1e-9)
 
@@ -313,12 +332,15 @@ BEFORE = {  # by the version that had no seasons
 
 
 @pytest.mark.parametrize("name", BEFORE)
-def test_without_seasons_draws_are_those_of_the_published_model(name):
+def test_without_seasons_draws_are_those_of_the_published_model(name, monkeypatch):
+    """With next to no immigration, which is not drawn."""
+    monkeypatch.setattr(gamma_chain, "draw_immigration", lambda chain, *_: chain)
     prior, rng = PRIORS[name], np.random.default_rng(8)
-    value, hypers = np.ones(SHAPE), prior.start(factor_of(prior))
+    value = np.ones(SHAPE)
+    hypers = packed(prior.chain_of(prior.start(factor_of(prior)), SHAPE)._replace(immigration=1e-3))
     count = np.array([[3.0, 0.0, 7.0], [1.0, 2.0, 0.0], [0.0, 0.0, 0.0], [4.0, 1.0, 9.0]])
     for _ in range(2):
         given = Conditional(SCALE, value, count, EXPOSURE)
         value, hypers = prior.draw(factor_of(prior), hypers, given, rng)
-    found = [*value[0], value.sum(), hypers.sum(), rng.random()]
+    found = [*value[0], value.sum(), hypers.sum() - 1e-3, rng.random()]
     np.testing.assert_allclose(found, BEFORE[name], rtol=1e-9)

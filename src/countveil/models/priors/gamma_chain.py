@@ -13,7 +13,7 @@ from countveil.models.priors.prior import Conditional, Factor, Prior, Reported, 
 
 EPSILON = 0.1  # shape and rate of broad gamma priors, as published
 TOTAL = 10.0  # gamma_0, the shape of the sum of all sizes nu, as in the published code
-SOURCE = 1e-3  # epsilon, what comes from nowhere in each step: without it, what has died out never comes back
+IMMIGRATION = 0.02  # the prior mean of epsilon, which enters from nowhere in each step: without it, nothing comes back
 STEADINESS = 2.0  # standard deviation of log s, around zero
 CONCENTRATION, SPREAD = 4.0, 1.0  # the median of c, and the standard deviation of its logarithm
 RANGE = 25.0  # how far the logarithm of the scale may be from that of the mean
@@ -34,6 +34,7 @@ class Chain(NamedTuple):
     steadiness: float  # s
     seasons: np.ndarray | None = None  # (S, K) psi, of which step t has row t mod S
     concentration: float = 1.0  # c
+    immigration: float = IMMIGRATION  # epsilon
 
 
 class Unscaled(NamedTuple):
@@ -52,17 +53,19 @@ class Tables(NamedTuple):
     totals: np.ndarray  # (T, K) counts and the next step's tables
     rate: np.ndarray  # (T,) of the conditional gammas of theta
     zeta: float  # of the first step
+    entered: float  # tables that came from no component
+    later_zeta: float  # K times the sum of zeta_t over all steps but the first
 
 
 @dataclass(frozen=True)
 class GammaChainPrior(Prior):
-    """A factor (T, K) x_tk = m g_t theta_tk with theta_t ~ Gamma(Pi theta_(t-1) + .001, 1), theta_0 ~ Gamma(nu, 1).
+    """A factor (T, K) x_tk = m g_t theta_tk with theta_t ~ Gamma(Pi theta_(t-1) + epsilon, 1), theta_0 ~ Gamma(nu, 1).
 
     Columns of Pi have Dirichlet priors that shrink the model to as few components as it needs: nu_j nu_k off the
-    diagonal and xi nu_k on it, with nu_k ~ Gamma(10 / K, beta). The scale m, whose prior is about ``mean``, says how
-    smooth a chain is: steps of theta have variance theta. If not ``steady``, each step has a volume of its own,
-    g_t ~ Gamma(s, s). With a ``season`` of S steps, x_tk is multiplied by psi_sk ~ Gamma(c, c), s = t mod S
-    (mathematics, section 17).
+    diagonal and xi nu_k on it, with nu_k ~ Gamma(10 / K, beta). Epsilon has an exponential prior. The scale m, whose
+    prior is about ``mean``, says how smooth a chain is: steps of theta have variance theta. If not ``steady``, each
+    step has a volume of its own, g_t ~ Gamma(s, s). With a ``season`` of S steps, x_tk is multiplied by
+    psi_sk ~ Gamma(c, c), s = t mod S (mathematics, section 17).
     """
 
     mean: float
@@ -100,9 +103,9 @@ class GammaChainPrior(Prior):
         unit = units(chain, offset)
         unscaled = Unscaled(np.maximum(value / unit, SMALLEST), count, exposure * unit)
         tables = draw_tables(chain, unscaled, rng)
-        chain = draw_transitions(chain, tables, rng)
+        chain = draw_immigration(draw_transitions(chain, tables, rng), tables, rng)
         theta = np.empty(value.shape)
-        pass_forwards(tables.totals, tables.rate, chain.transition, chain.sizes, SOURCE, theta, rng)
+        pass_forwards(tables.totals, tables.rate, chain.transition, chain.sizes, chain.immigration, theta, rng)
         known = exposure * offset[:, None]
         chain = self.draw_scale(chain, theta, count, in_season(chain, known), rng)
         chain = draw_seasons(chain, theta, count, known, rng)
@@ -145,7 +148,8 @@ class GammaChainPrior(Prior):
 
         def log_density(log_m: np.ndarray) -> np.ndarray:
             prior = EPSILON * log_m - EPSILON / self.mean * np.exp(log_m)
-            chains = [log_chain(x, cut, shapes, chain.sizes, float(each)) for each in np.exp(log_m)]
+            moved = [chain._replace(scale=float(each)) for each in np.exp(log_m)]
+            chains = [log_chain(x, cut, shapes, each) for each in moved]
             return np.asarray(prior + chains)
 
         bounds = middle - RANGE, middle + RANGE
@@ -156,16 +160,16 @@ class GammaChainPrior(Prior):
         """Hyperparameters by name."""
         k = shape[1]
         transition, sizes, rest = np.split(hypers, [k * k, k * k + k])
-        stay, rate, scale, steadiness = (float(each) for each in rest[:4])
-        pi, volume = np.ascontiguousarray(transition.reshape(k, k)), rest[4:]
-        chain = Chain(pi, sizes.copy(), stay, rate, scale, volume, steadiness)
+        stay, rate, scale, steadiness, immigration = (float(each) for each in rest[:5])
+        pi, volume = np.ascontiguousarray(transition.reshape(k, k)), rest[5:]
+        chain = Chain(pi, sizes.copy(), stay, rate, scale, volume, steadiness, immigration=immigration)
         if self.season is None:
             return chain
         volume, (concentration,), seasons = np.split(volume, [-self.season * k - 1, -self.season * k])
         return chain._replace(volume=volume, seasons=seasons.reshape(-1, k).copy(), concentration=float(concentration))
 
     def reported(self, factor: Factor, hypers: np.ndarray) -> Reported:
-        """Transition matrix, importance nu of components, volume m g_t; and if not steady, the usual one, m, and s.
+        """Transition matrix, importance nu, immigration, volume m g_t; and if not steady, the usual one, m, and s.
 
         With a season, also psi of each step and component, in which no step is left out: a season has S steps at most.
         """
@@ -176,8 +180,9 @@ class GammaChainPrior(Prior):
             others = replace(self, season=None).reported(factor, hypers[:, :, : end - 1])
             return others | {"season": ((0, 1), seasons)}
         transition, sizes, rest = np.split(hypers, [k * k, k * k + k], axis=2)
-        volume = rest[:, :, 2:3] * rest[:, :, 4:]
+        volume = rest[:, :, 2:3] * rest[:, :, 5:]
         found: Reported = {"transition": ((1, 1), transition.reshape(*lead, k, k)), "importance": ((1,), sizes)}
+        found["immigration"] = ((), rest[:, :, 4])
         if self.steady:
             return found | {"volume": ((), volume[:, :, 0])}
         own = {"usual_volume": ((), rest[:, :, 2]), "steadiness": ((), rest[:, :, 3])}
@@ -213,7 +218,7 @@ class GammaChainPrior(Prior):
 
 def packed(chain: Chain) -> np.ndarray:
     """Hyperparameters as one vector."""
-    numbers = [chain.stay, chain.rate, chain.scale, chain.steadiness]
+    numbers = [chain.stay, chain.rate, chain.scale, chain.steadiness, chain.immigration]
     found = np.concatenate([chain.transition.ravel(), chain.sizes, numbers, chain.volume])
     if chain.seasons is None:
         return found
@@ -254,7 +259,7 @@ def draw_seasons_given_value(
     if chain.seasons is None:
         return chain
     theta, seasons = value / units(chain, offset), chain.seasons.copy()
-    move_seasons(theta, cut, chain.transition, chain.sizes, SOURCE, chain.concentration, seasons, rng)
+    move_seasons(theta, cut, chain.transition, chain.sizes, chain.immigration, chain.concentration, seasons, rng)
     return chain._replace(seasons=np.maximum(seasons, SMALLEST))
 
 
@@ -274,13 +279,23 @@ def draw_tables(chain: Chain, given: Unscaled, rng: np.random.Generator) -> Tabl
     whole_exposure = given.exposure.max(axis=1)
     lack = whole_exposure[:, None] - given.exposure
     whole = given.counts + rng.poisson(lack * given.theta)
-    zeta, rate = 0.0, np.empty(n_steps)
+    zeta, rate = np.zeros(n_steps + 1), np.empty(n_steps)
     for t in range(n_steps - 1, -1, -1):
-        rate[t] = 1.0 + whole_exposure[t] + zeta
-        zeta = float(np.log1p(whole_exposure[t] + zeta))
+        rate[t] = 1.0 + whole_exposure[t] + zeta[t + 1]
+        zeta[t] = np.log1p(whole_exposure[t] + zeta[t + 1])
     between, first, totals = np.zeros((k, k)), np.zeros(k), np.zeros((n_steps, k))
-    pass_backwards(whole, given.theta, chain.transition, chain.sizes, SOURCE, between, first, totals, rng)
-    return Tables(between, first, totals, rate, zeta)
+    pi, entering = chain.transition, chain.immigration
+    entered = pass_backwards(whole, given.theta, pi, chain.sizes, entering, between, first, totals, rng)
+    return Tables(between, first, totals, rate, float(zeta[0]), entered, k * float(zeta[1:].sum()))
+
+
+def draw_immigration(chain: Chain, tables: Tables, rng: np.random.Generator) -> Chain:
+    """epsilon given the tables, with theta integrated out: those that entered are Poisson(epsilon zeta_t) each.
+
+    Its prior is exponential (mathematics, equation 17.3).
+    """
+    drawn = rng.standard_gamma(1.0 + tables.entered) / (1.0 / IMMIGRATION + tables.later_zeta)
+    return chain._replace(immigration=max(float(drawn), SMALLEST))
 
 
 def draw_transitions(chain: Chain, tables: Tables, rng: np.random.Generator) -> Chain:
@@ -340,12 +355,12 @@ def log_concentration(log_c: np.ndarray, seasons: np.ndarray) -> np.ndarray:
     return found
 
 
-def log_chain(x: np.ndarray, cut: np.ndarray, shapes: np.ndarray, sizes: np.ndarray, scale: float) -> float:
-    """log p(x) of theta = x / scale in a chain, up to a constant; shapes (T - 1, K) are those of steps, times scale.
+def log_chain(x: np.ndarray, cut: np.ndarray, shapes: np.ndarray, chain: Chain) -> float:
+    """log p(x) of theta = x / m in a chain, up to a constant; shapes (T - 1, K) are m Pi theta of the steps before.
 
     This is (17.8). An entry that was ``cut`` at the smallest number stands for all below (mathematics, equation 18.4).
     """
-    a = np.maximum(np.concatenate([sizes[None], shapes / scale + SOURCE]), SMALLEST)
-    log_theta = np.log(x) - np.log(scale)
-    found = a * log_theta - gammaln(a) - np.where(cut, np.log(a), x / scale)
+    a = np.maximum(np.concatenate([chain.sizes[None], shapes / chain.scale + chain.immigration]), SMALLEST)
+    log_theta = np.log(x) - np.log(chain.scale)
+    found = a * log_theta - gammaln(a) - np.where(cut, np.log(a), x / chain.scale)
     return float(found.sum())
