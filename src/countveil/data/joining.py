@@ -20,8 +20,8 @@ from countveil.privacy import Release
 from countveil.privacy._archive import available_memory
 from countveil.privacy._cells import ByCell
 from countveil.privacy._waves import added
-from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
+from countveil.privacy.level import Level
 from countveil.privacy.mechanisms import Mechanism
 from countveil.privacy.names import clash, identity, spelt_alike
 

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from countveil.data.matrices import whole_values
 from countveil.data.provenance import Provenance
 from countveil.privacy import Release, network, privatize
-from countveil.privacy.any_level import Level
+from countveil.privacy.level import Level
 
 WHOLE = re.compile("[+-]?[0-9]{1,18}", re.ASCII)
 

@@ -25,8 +25,8 @@ from countveil.privacy import PrivacyLevel, Release
 from countveil.privacy._cells import ByCell
 from countveil.privacy._waves import added, by_person
 from countveil.privacy._waves import promise_of as promise_of_people
-from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
+from countveil.privacy.level import Level
 from countveil.privacy.mechanisms import Mechanism
 
 SAME_NOISE = 1e-9

@@ -35,7 +35,7 @@ from countveil.laws.noise.any_mechanism import AnyMechanismNoise
 from countveil.laws.noise.reading import LARGEST, numbers_of, read_reports, refuse
 from countveil.privacy import Release
 from countveil.privacy._cells import ALL_MASKED, ByCell
-from countveil.privacy.any_level import Level
+from countveil.privacy.level import Level
 from countveil.privacy.mechanisms import Interval, Mechanism, TwoSidedGeometric
 
 OPTIONS = "row_labels", "column_labels", "labels", "row_offset", "column_offset", "exposure"

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from countveil.privacy import PrivacyLevel, Release, _counts, network
-from countveil.privacy.any_level import Level
-from countveil.privacy.concentrated import ConcentratedLevel
+from countveil.privacy.level import ConcentratedLevel, Level
 from countveil.privacy.privatize import read_levels, read_truncate, release
 
 

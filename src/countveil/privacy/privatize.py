@@ -5,7 +5,7 @@ from typing import Any, TypeAlias
 
 from countveil.privacy import _counts, _npy, network
 from countveil.privacy._counts import Counts
-from countveil.privacy.any_level import Level
+from countveil.privacy.level import Level
 from countveil.privacy.release import Release
 
 Levels: TypeAlias = Level | tuple[Level, ...]

@@ -20,8 +20,8 @@ from countveil.privacy._covariates import RowCovariates
 from countveil.privacy._extras import Extras
 from countveil.privacy._text import cell
 from countveil.privacy._waves import Waves
-from countveil.privacy.any_level import Level
 from countveil.privacy.errors import RefusedError
+from countveil.privacy.level import Level
 from countveil.privacy.report import Report
 from countveil.privacy.study import Study
 

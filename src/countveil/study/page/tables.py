@@ -10,10 +10,8 @@ from functools import cache
 from typing import Any
 
 from countveil.privacy import noise, promise, promise_of_rho
-from countveil.privacy.any_level import Level
-from countveil.privacy.concentrated import ConcentratedLevel
 from countveil.privacy.exact import rounded_up, short
-from countveil.privacy.level import PrivacyLevel
+from countveil.privacy.level import ConcentratedLevel, Level, PrivacyLevel
 from countveil.privacy.study import Study
 
 PARTY = 5**2 + 5**2
