@@ -9,7 +9,6 @@ import pandas as pd
 import xarray as xr
 
 from countveil.data.matrices import check_whole_counts
-from countveil.engines.memory import available_memory, in_words
 from countveil.fit.component_tables import tails
 from countveil.fit.parameters import check_interval
 from countveil.fit.reading import ENDS
@@ -21,6 +20,7 @@ from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout
 from countveil.models.priors.gamma_chain import SOURCE, GammaChainPrior
 from countveil.models.priors.levels import PERSISTENCE, SMOOTHNESS
+from countveil.privacy._memory import available_memory, in_words
 
 BYTES_PER_CELL = 32  # of a draw: its rate, its count, and both again while they are made
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from countveil.privacy._memory import available_memory
 from countveil.privacy.errors import ReleaseError
 
 COPIES = 3
@@ -233,20 +234,6 @@ def too_much(asked: int, stored: int, copies: int = 1) -> str | None:
     if asked > SMALL and free is not None and asked * copies > free:
         return f"must fit into the {free} bytes of memory that are free, got {asked} bytes, held {copies} times"
     return None
-
-
-def available_memory() -> int | None:
-    """Bytes of memory that are free: on Linux as the kernel estimates it, elsewhere all there are; None if unknown."""
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        pass
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
 
 
 def packed_otherwise(infos: Iterable[zipfile.ZipInfo]) -> str | None:

@@ -1,4 +1,4 @@
-"""How much memory a process may still ask for, and errors that say what asks for too much."""
+"""How much memory a process may still ask for, by the system and by the limits of its container."""
 
 import os
 from collections.abc import Iterator

@@ -2,8 +2,8 @@
 
 import pytest
 
-from countveil.engines import memory
-from countveil.engines.memory import available_memory, in_words
+from countveil.privacy import _memory
+from countveil.privacy._memory import available_memory, in_words
 
 KB = 1024
 MEMINFO = "MemTotal:  4000 kB\nMemFree:  10 kB\nMemAvailable:  1000 kB\nSwapTotal:  500 kB\nSwapFree:  200 kB\n"
@@ -33,7 +33,7 @@ def group(limit, used, cached, version=2):
     ],
 )
 def test_the_smallest_of_what_the_system_and_its_groups_leave(tmp_path, monkeypatch, groups, files, expected):
-    monkeypatch.setattr(memory, "SYSTEM", tmp_path)
+    monkeypatch.setattr(_memory, "SYSTEM", tmp_path)
     contents = {"proc/meminfo": MEMINFO, "proc/self/cgroup": groups}
     for folder, written in files.items():
         contents |= {f"sys/fs/cgroup/{folder}/{name}": text for name, text in written.items()}
@@ -45,10 +45,10 @@ def test_the_smallest_of_what_the_system_and_its_groups_leave(tmp_path, monkeypa
 
 
 def test_other_systems_have_all_their_memory_or_say_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(memory, "SYSTEM", tmp_path)
-    monkeypatch.setattr(memory.os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}.__getitem__)
+    monkeypatch.setattr(_memory, "SYSTEM", tmp_path)
+    monkeypatch.setattr(_memory.os, "sysconf", {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 1000}.__getitem__)
     assert available_memory() == 4_096_000
-    monkeypatch.delattr(memory.os, "sysconf")
+    monkeypatch.delattr(_memory.os, "sysconf")
     assert available_memory() is None
 
 
