@@ -15,8 +15,15 @@ from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator, Given
 from countveil.fit.choosing import chosen_likelihood, own_choice, size_of
 from countveil.fit.component_tables import Chain, component_counts, mixture, shares_of, tails
-from countveil.fit.forecast_checks import ForecastCheck, compared, fitted_quietly
-from countveil.fit.forecasts import Forecast, check_parameters, middle_of_step, simulated
+from countveil.fit.forecasts import (
+    Forecast,
+    ForecastCheck,
+    check_parameters,
+    compared,
+    fitted_quietly,
+    middle_of_step,
+    simulated,
+)
 from countveil.fit.parameters import check_interval
 from countveil.fit.reading import as_calibrated
 from countveil.fit.time_labels import AUTO, SHORTEST, Season, named_seasons, season_of

@@ -431,3 +431,9 @@ def as_calibrated(table: pd.DataFrame, why: str, uncalibrated: bool) -> pd.DataF
     if not why:
         return table
     return table.rename(columns=ENDS) if uncalibrated else table.drop(columns=list(ENDS))
+
+
+def weights_in_words(fit: "FactorizationEstimator") -> str:
+    """The chains' weights as a list; empty where they are equal."""
+    weights = fit.weights_
+    return "" if np.ptp(weights) == 0.0 else ", ".join(f"{weight:.2f}" for weight in weights)

@@ -98,7 +98,7 @@ def step(state: State, plan: Plan, model: Factorization, streams: Streams, engin
     if sweep % every == 0 and dispersion.moves(model, plan):
         rng = streams.generator(sweep, DISPERSION)
         chain = state.factors, state.hypers, state.parameters
-        moved = dispersion.moved(*chain, observations, model, engine, rng, sweep // every)
+        moved = dispersion.moved(*chain, plan, model, engine, rng, sweep // every)
         state = State(*moved[:2], state.sweep, moved[2], latent)
         law = observations.law(model.likelihood, state.parameters)
     factors, values = list(state.factors), model.columns.forward(state.factors)

@@ -10,12 +10,13 @@ from rich import box
 from rich.table import Table
 
 from countveil.common.console import ProgressWatcher, console, error_console
-from countveil.common.files import replacing, write_csv
+from countveil.common.files import write_csv
 from countveil.planning.answers import ERRORS, Target, misleads, participants, summary
 from countveil.planning.contenders import COLUMN_MEANS, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO
 from countveil.planning.simulate import NO_NOISE, Grid, heading, simulate
 from countveil.planning.truths import Source
 from countveil.plotting.style import GREEN, METHODS, legend_below, new_figure, tidy
+from countveil.privacy._archive import replacing
 
 HEADINGS = {
     "mae": "MAE to\ncounts",

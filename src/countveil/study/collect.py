@@ -13,9 +13,9 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from countveil.common.files import replacing
 from countveil.privacy import _archive, _format, _npy, report
 from countveil.privacy import study as study_file
+from countveil.privacy._archive import replacing
 from countveil.privacy._covariates import RowCovariates
 from countveil.privacy._extras import Extras
 from countveil.privacy._text import cell

@@ -7,12 +7,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-from countveil.common.files import replacing
 from countveil.common.parameters import check_integer
 from countveil.fit.base import FactorizationEstimator
+from countveil.privacy._archive import replacing
 from countveil.privacy._text import plain
-from countveil.report.browse.gathered import gathered
-from countveil.report.browse.rows import CHOICES, HIDDEN
+from countveil.report.browse.gathered import CHOICES, HIDDEN, gathered
 from countveil.study.page.write import policy
 
 SCRIPTS = "parts.js", "views.js", "app.js"
