@@ -226,7 +226,7 @@ def shell_environment(folder: Path, countveil: Path | None = None) -> dict[str, 
     """A PATH with this checkout's ``countveil``, and a Python with the standard library alone in $ALONE."""
     tools, alone = folder / ".tools", folder / ".alone" / "bin"
     source = f'PYTHONPATH="{ROOT / "src"}" exec "{sys.executable}"'
-    own = f'{source} -m countveil.cli "$@"'
+    own = f'{source} -m countveil "$@"'
     script(tools / "countveil", f'exec "{sys.executable}" -S -E "{countveil}" "$@"' if countveil else own)
     script(tools / "python", f'{source} "$@"')
     script(alone / "python", f'{source} -S -s "$@"')

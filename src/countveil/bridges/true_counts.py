@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from countveil.bridges import protected_counts
-from countveil.data.labels import in_order_of
-from countveil.distributions._checks import (
+from countveil.common.arrays import (
     FloatArray,
     check_alpha,
     check_dispersion,
@@ -21,12 +20,13 @@ from countveil.distributions._checks import (
     check_positive,
     check_together,
     check_whole,
+    refuse,
 )
-from countveil.distributions.skellam import Skellam
+from countveil.data.labels import in_order_of
+from countveil.distributions import Skellam
 from countveil.kernels import augmented
 from countveil.kernels.compiled import elementwise, kernel
 from countveil.kernels.negative_binomial import draw_bursts
-from countveil.laws.noise.reading import refuse
 from countveil.laws.noise.two_sided_geometric import bursty_reports, poisson
 from countveil.privacy.mechanisms import Mechanism
 

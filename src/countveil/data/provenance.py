@@ -73,12 +73,6 @@ class Published(NamedTuple):
         """Of data as they were given, with the first axis for rows."""
         return cls(tuple(layers), shape, ((0,), tuple(range(1, len(shape)))))
 
-    @property
-    def n_mechanisms(self) -> int:
-        """How many different ones there are."""
-        different = [numbered_mechanisms(layer.mechanism, self.shape)[0] for layer in self.layers]
-        return len({each for several in different for each in several})
-
     def folded(self, shape: tuple[int, ...]) -> "Published":
         """The same for a tensor whose columns are those of the matrix."""
         layers = [self._folded(layer, shape) for layer in self.layers]

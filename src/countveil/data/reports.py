@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from countveil.common.arrays import refuse
 from countveil.data import joined_files
 from countveil.data.covariates import names_in, stated_covariates
 from countveil.data.frames import Cells
@@ -32,7 +33,7 @@ from countveil.data.totals import Totals, check_possible, read_totals
 from countveil.kernels.report_kernels import CONCAVE
 from countveil.laws.noise import NOISES
 from countveil.laws.noise.any_mechanism import AnyMechanismNoise
-from countveil.laws.noise.reading import LARGEST, numbers_of, read_reports, refuse
+from countveil.laws.noise.reading import LARGEST, numbers_of, read_reports
 from countveil.privacy import Release
 from countveil.privacy._cells import ALL_MASKED, ByCell
 from countveil.privacy.level import Level

@@ -116,7 +116,7 @@ def step(state: State, plan: Plan, model: Factorization, streams: Streams, engin
     else:
         row_values = model.rows.forward(factors)
         theta = model.rows.matrix(row_values)
-        drawn = allocate(plan, model, law, theta, phi, streams, sweep, engine)
+        drawn = sweep_rows(plan, model, law, theta, phi, None, streams, sweep, engine)
         found = (
             sampled_counts(model.rows, row_values, drawn.row_counts, splits),
             sampled_counts(model.columns, values, drawn.counts, splits),
@@ -141,18 +141,22 @@ def sweep_rows(
     law: tuple[Any, ...],
     theta: np.ndarray,
     phi: np.ndarray,
-    prior: tuple[np.ndarray, np.ndarray],
+    prior: tuple[np.ndarray, np.ndarray] | None,
     streams: Streams,
     sweep: int,
     engine: Engine,
 ) -> Drawn:
-    """A draw of theta (D, K), and the columns' (V, K) counts and exposures; prior is (shape, rate)."""
+    """Counts of all cells given the current factors, and a draw of theta (D, K) if its prior (shape, rate) is given."""
     if plan.tokens is not None:
         given = law, (theta, phi), model.likelihood, prior, streams, sweep, engine
         return Drawn(*tokens.sweep_rows(plan.tokens, *given))
-    observations, size = plan.data, model.likelihood.tally_size(plan.data.shape)
+    size = model.likelihood.tally_size(plan.data.shape)
+    shared = law, phi, phi.sum(axis=0), size, streams, sweep
+    if prior is None:
+        (row_counts,), (counts, tally) = engine.over_rows(allocate_block, plan.data, shared, (theta,))
+        return Drawn(theta, row_counts, counts, np.empty((0, 0)), tally)
     (new, row_counts), (counts, exposures, totals, tally) = engine.over_rows(
-        sweep_block, observations, (law, phi, phi.sum(axis=0), size, streams, sweep), (theta, *prior)
+        sweep_block, plan.data, shared, (theta, *prior)
     )
     exposures += totals[0]
     return Drawn(new, row_counts, counts, exposures, tally)
@@ -197,27 +201,6 @@ def sweep_block(
     dense = is_dense(entries, len(phi))
     row_counts = kernels.sweep_rows(law, entries, new, phi, phi_total, shape, rate, sums, dense, rng)
     return (new, row_counts), sums
-
-
-def allocate(
-    plan: Plan,
-    model: Factorization,
-    law: tuple[Any, ...],
-    theta: np.ndarray,
-    phi: np.ndarray,
-    streams: Streams,
-    sweep: int,
-    engine: Engine,
-) -> Drawn:
-    """(D, K) and (V, K) counts of all cells, given the current factors."""
-    if plan.tokens is not None:
-        given = law, (theta, phi), model.likelihood, None, streams, sweep, engine
-        return Drawn(*tokens.sweep_rows(plan.tokens, *given))
-    observations, size = plan.data, model.likelihood.tally_size(plan.data.shape)
-    (row_counts,), (counts, tally) = engine.over_rows(
-        allocate_block, observations, (law, phi, phi.sum(axis=0), size, streams, sweep), (theta,)
-    )
-    return Drawn(theta, row_counts, counts, np.empty((0, 0)), tally)
 
 
 def allocate_block(

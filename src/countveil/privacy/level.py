@@ -15,7 +15,7 @@ from fractions import Fraction
 from numbers import Integral
 from typing import TYPE_CHECKING, Self
 
-from countveil.privacy import gaussian_noise, noise, promise, promise_of_rho
+from countveil.privacy import gaussian_noise, noise, promise
 from countveil.privacy._text import card
 from countveil.privacy.exact import Exact, exact, positive, rounded_up, short
 from countveil.privacy.mechanisms import DiscreteGaussian, Mechanism, TwoSidedGeometric
@@ -188,7 +188,7 @@ class ConcentratedLevel(Level):
         rho = self.rho_at(distance)
         if not rho:
             return 0.0
-        return promise_of_rho.epsilon_for(max(float(rho), 1e-300), float(stated)) if rho < 1e300 else math.inf
+        return promise.epsilon_for(max(float(rho), 1e-300), float(stated)) if rho < 1e300 else math.inf
 
     def repeated(self, times: int) -> "ConcentratedLevel":
         """The level of ``times`` independent releases of the same record: times * rho."""
@@ -220,7 +220,7 @@ class ConcentratedLevel(Level):
 
     def hides(self) -> str | None:
         """How little it hides where that must be said: "little", "practically nothing", or None."""
-        return promise_of_rho.hides(self._rho)
+        return promise.HIDDEN.get(promise.strength_of_rho(self._rho))
 
     def in_numbers(self) -> str:
         """Such as "rho 1/8"."""
@@ -236,14 +236,14 @@ class ConcentratedLevel(Level):
 
     def sentence(self, unit: str) -> str:
         """What it protects, words first and numbers in brackets second; ``unit`` is "word" or "count"."""
-        return promise_of_rho.sentence(self._rho, unit)
+        return promise.sentence_of_rho(self._rho, unit)
 
     def describe(self, together: bool = False) -> str:
         """In plain sentences: what this level protects, if anything, and what it does not.
 
         ``together`` says that it is what several releases add up to, of noises that may differ.
         """
-        return promise_of_rho.describe(self._rho, together)
+        return promise.describe_of_rho(self._rho, together)
 
     def __eq__(self, other: object) -> bool:
         return self._rho == other.rho if isinstance(other, ConcentratedLevel) else NotImplemented
@@ -261,7 +261,7 @@ class ConcentratedLevel(Level):
         rows = [
             ("rho", short(self._rho)),
             ("sigma^2", short(self.variance)),
-            (f"epsilon at delta = {promise_of_rho.DELTA_SHOWN}", rounded_up(self.epsilon_for(promise_of_rho.DELTA))),
+            (f"epsilon at delta = {promise.DELTA_SHOWN}", rounded_up(self.epsilon_for(promise.DELTA))),
             ("true zeros reported as positive", f"{self.false_positive_rate:.2%}"),
         ]
         return card("ConcentratedLevel", rows, self.describe())

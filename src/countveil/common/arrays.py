@@ -1,13 +1,20 @@
-"""Checks of parameters: an error names the parameter, the rule and the value, and in an array the index."""
+"""Checks of numbers and arrays: an error names the parameter, the rule and the value, and in an array the index."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from countveil.laws.noise.reading import refuse
-
 FloatArray = NDArray[np.float64]
+
+
+def refuse(rule: str, broken: NDArray[np.bool_], value: NDArray[Any]) -> None:
+    """Raise a ValueError with the first value that breaks the rule; broken and value have one shape."""
+    if not broken.any():
+        return
+    index = tuple(int(i) for i in np.unravel_index(np.argmax(broken), broken.shape))
+    where = f" at index {index}" if index else ""
+    raise ValueError(f"{rule}, got {value[index]}{where}")
 
 
 def as_floats(name: str, value: ArrayLike) -> FloatArray:

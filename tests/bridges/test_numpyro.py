@@ -1,5 +1,8 @@
+import doctest
 import functools
 import importlib
+import itertools
+import math
 import re
 import sys
 from pathlib import Path
@@ -12,12 +15,21 @@ import numpyro.distributions as dist
 import pytest
 from numpyro.diagnostics import effective_sample_size
 from numpyro.infer import MCMC, NUTS
+from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 
 import countveil as cv
 import countveil.bridges.numpyro
-from countveil.bridges.numpyro import PrivatizedPoisson
-from countveil.bridges.numpyro.poisson import _log_prob, _rate_gradient
+from countveil.bridges.numpyro import (
+    PrivatizedNegativeBinomial,
+    PrivatizedPoisson,
+    _log_prob,
+    _rate_gradient,
+    _score_and_gradients,
+    negative_binomial_score,
+    poisson_score,
+)
+from countveil.distributions import PrivatizedNegativeBinomial as BurstyLaw
 from countveil.distributions import PrivatizedPoisson as Law
 from tests import reference
 
@@ -330,3 +342,241 @@ def test_the_module_is_not_imported_by_countveil():
         "negative_binomial_score",
         "poisson_score",
     ]
+
+
+pytestmark = pytest.mark.long
+
+numpyro.enable_x64()
+
+REPORTS_OF_BURSTS, ALPHAS = (-7, 0, 1, 3, 17, 300, 5000), (0.0, 0.01, 0.4, 0.95)
+MEANS, CONCENTRATIONS = (1e-6, 0.02, 1.0, 40.0, 5000.0), (1e-3, 0.03, 0.9, 1.0, 30.0, 1e5, 1e9)
+
+
+def all_cases():
+    """Reports, means, concentrations and noise levels in every combination that can be."""
+    cases = itertools.product(REPORTS_OF_BURSTS, MEANS, CONCENTRATIONS, ALPHAS)
+    columns = np.array([case for case in cases if case[0] >= 0 or case[3] > 0.0]).T
+    return columns[0].astype(int), *columns[1:]
+
+
+def exactly(reports, mean, concentration, alpha, truncated=False):
+    """The scores by ``countveil.log_likelihood``."""
+    rate, p = concentration * np.log1p(mean / concentration), mean / (mean + concentration)
+    return cv.log_likelihood(reports, rate, alpha, truncated, likelihood="negative-binomial", dispersion=p)
+
+
+SIZES = (12, 945)  # of few cases and of all: what JAX compiled for arrays of a size serves all that are filled up to it
+
+
+@functools.cache
+def each_slope_of_bursts(truncated):
+    """The score and its derivatives in both parameters, by JAX."""
+
+    def score(mean, concentration, r, alpha):
+        return PrivatizedNegativeBinomial(mean, concentration, alpha, truncated=truncated).log_prob(r)
+
+    return jax.jit(jax.vmap(jax.value_and_grad(score, (0, 1))))
+
+
+def score_and_slopes(reports, mean, concentration, alpha, truncated=False):
+    """The score, and its derivatives in the mean and in the concentration."""
+    arrays = np.broadcast_arrays(mean, concentration, reports, alpha)
+    n = arrays[0].size
+    filled = [jnp.asarray(np.resize(each, min(size for size in SIZES if size >= n))) for each in arrays]
+    score, found = each_slope_of_bursts(truncated)(*filled)
+    return np.asarray(score)[:n], [np.asarray(x)[:n] for x in found]
+
+
+@pytest.mark.parametrize("truncated", [False, True])
+def test_scores_and_gradients_are_those_of_the_compiled_functions(truncated):
+    reports, mean, concentration, alpha = all_cases()
+    reports = np.maximum(reports, 0) if truncated else reports
+    got, found = score_and_slopes(reports, mean, concentration, alpha, truncated=truncated)
+    (in_mean, in_concentration), exact = found, exactly(reports, mean, concentration, alpha, truncated)
+    assert got.dtype == np.float64
+    np.testing.assert_allclose(got, exact, rtol=1e-9, atol=1e-9)
+    rate, p = concentration * np.log1p(mean / concentration), mean / (mean + concentration)
+    counts = cv.expected_true_counts(reports, rate, alpha, likelihood="negative-binomial", dispersion=p)
+    bursts = cv.expected_bursts(reports, rate, alpha, p)
+    expected = (counts - mean) * concentration / (mean + concentration)
+    np.testing.assert_allclose(in_mean * mean, expected, rtol=1e-8, atol=1e-10)
+    expected = bursts - rate - (counts - mean) * concentration / (mean + concentration)
+    np.testing.assert_allclose(in_concentration * concentration, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_extremes_of_bursts():
+    cases = [
+        [3, 0, -(10**6), 10**6, 10**5, 5, 2],
+        [1e-20, 1e-20, 2.0, 1e6, 9.9e4, 1e5, 1.0],
+        [2.0, 0.1, 1e-10, 1e3, 5.0, 1e12, 0.5],
+        [0.5, 0.5, 0.9, 1e-12, 1 - 1e-6, 0.3, 1e-300],
+    ]
+    got, found = score_and_slopes(*cases)
+    np.testing.assert_allclose(got, exactly(*map(np.array, cases)), rtol=1e-9)
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+def test_parameters_that_overflow_or_vanish_score_without_nan(alpha):
+    ends = np.array([0.0, 1e-300, 2.0, np.inf])
+    mean, concentration = (x.ravel() for x in np.meshgrid(ends, ends[1:]))
+    for r in (0, 4):
+        score, found = score_and_slopes(r, mean, concentration, alpha)
+        assert not np.isnan(score).any()
+        assert np.isfinite(found).all()
+    far = score[(mean == 2.0) & (concentration == np.inf)].item()  # of the last report
+    assert far == pytest.approx(Law(2.0, alpha).logpmf(4), rel=1e-9)
+
+
+def test_single_precision_is_decent_of_bursts():
+    rng = np.random.default_rng(3)
+    mean, concentration, alpha = (
+        10 ** rng.uniform(-3, 2, 2000),
+        10 ** rng.uniform(-2, 3, 2000),
+        rng.uniform(0.1, 0.9, 2000),
+    )
+    reports = np.rint(mean * rng.gamma(0.5, 2.0, 2000)) + rng.integers(-3, 4, 2000)
+    arrays = [jnp.asarray(x, jnp.float32) for x in (reports, mean, concentration, alpha)]
+    exact = exactly(reports.astype(int), *(np.asarray(x, np.float64) for x in arrays[1:]))
+    got, *found = jax.jit(_score_and_gradients)(*arrays)
+    assert got.dtype == found[0].dtype == jnp.float32
+    assert np.abs(np.asarray(got) - exact).max() < 1e-3
+    assert np.isfinite(found).all()
+
+
+def test_without_noise_it_is_the_negative_binomial_distribution():
+    counts = np.arange(-1, 899)
+    for mean in (0.5, 4.0):
+        score, _ = score_and_slopes(counts, mean, 1.5, 0.0)
+        np.testing.assert_allclose(score, stats.nbinom.logpmf(counts, 1.5, 1.5 / (1.5 + mean)), rtol=1e-11)
+        assert score[0] == -np.inf
+
+
+@pytest.mark.parametrize(("mean", "concentration", "alpha"), [(0.2, 0.5, 0.9), (3.0, 7.0, 0.4), (1.0, 0.3, 0.0)])
+def test_truncated_of_bursts(mean, concentration, alpha):
+    law, r = PrivatizedNegativeBinomial(mean, concentration, alpha, truncated=True), np.arange(900)
+    score, _ = score_and_slopes(r, mean, concentration, alpha, truncated=True)
+    np.testing.assert_allclose(score, exactly(r, mean, concentration, alpha, truncated=True), rtol=1e-10)
+    mass = np.exp(score)
+    assert mass.sum() == pytest.approx(1.0, rel=1e-10)
+    assert law.mean == pytest.approx(mass @ r, rel=1e-9)
+    assert law.variance == pytest.approx(mass @ (r - mass @ r) ** 2, rel=1e-9)
+    assert law.support is dist.constraints.nonnegative_integer
+    key = jax.random.key(1)
+    draws = [
+        np.asarray(PrivatizedNegativeBinomial(mean, concentration, alpha, truncated=t).sample(key, (1000,)))
+        for t in (True, False)
+    ]
+    assert (draws[0] == np.maximum(draws[1], 0)).all()
+
+
+@pytest.mark.parametrize(("mean", "concentration", "alpha"), [(0.3, 0.1, 0.3), (20.0, 3.0, 0.9)])
+def test_samples_follow_the_law_of_bursts(mean, concentration, alpha):
+    law = PrivatizedNegativeBinomial(mean, concentration, alpha)
+    draws, support = np.asarray(law.sample(jax.random.key(2), (40_000,))), np.arange(-2500, 3500)
+    exact = BurstyLaw(concentration * math.log1p(mean / concentration), mean / (mean + concentration), alpha)
+    assert reference.chi_square_p_value(draws, support[0], exact.pmf(support)) > 1e-3
+    other = Law(mean, alpha).pmf(support)  # the negative control
+    assert reference.chi_square_p_value(draws, support[0], other) < 1e-4
+    assert (law.mean, law.variance) == pytest.approx((exact.mean(), exact.var()))
+
+
+def test_shapes_and_pytrees():
+    alpha = np.array([0.1, 0.5, 0.9])
+    law = PrivatizedNegativeBinomial(jnp.ones((4, 1)), 2.0, alpha, truncated=True)
+    assert (law.batch_shape, law.event_shape) == ((4, 3), ())
+    assert law.mean.shape == law.variance.shape == (4, 3)
+    # Traced, since compiling them is slow.
+    assert jax.eval_shape(law.log_prob, jnp.zeros((7, 1, 1))).shape == (7, 4, 3)
+    assert jax.eval_shape(law.sample, jax.random.key(0)).shape == (4, 3)
+    back = jax.tree.unflatten(*jax.tree.flatten(law)[::-1])
+    assert back.truncated
+    np.testing.assert_array_equal(back.alpha, law.alpha)
+    assert jax.eval_shape(lambda law: law.log_prob(3), law).shape == (4, 3)
+    each = jax.vmap(lambda mean: PrivatizedNegativeBinomial(mean, 2.0, 0.5).log_prob(3))
+    assert jax.eval_shape(each, jnp.array([1.0, 2.0])).shape == (2,)
+
+
+def test_bad_input_is_refused():
+    with pytest.raises(ValueError, match=r"alpha must be in \[0, 1\), got 1.0"):
+        PrivatizedNegativeBinomial(1.0, 1.0, 1.0)
+    with pytest.raises(ValueError, match="invalid concentration parameter"):
+        PrivatizedNegativeBinomial(1.0, -1.0, 0.5, validate_args=True)
+    with pytest.raises(TypeError, match="key must be a JAX random key, got int"):
+        PrivatizedNegativeBinomial(1.0, 1.0, 0.5).sample(1)
+    with pytest.raises(NotImplementedError, match="only in mean and concentration, got a derivative in alpha"):
+        jax.grad(lambda a: PrivatizedNegativeBinomial(1.0, 1.0, a).log_prob(3))(0.5)
+
+
+def test_examples_run_of_bursts():
+    assert doctest.testmod(countveil.bridges.numpyro).failed == 0
+
+
+pytestmark = pytest.mark.long
+
+numpyro.enable_x64()
+HIDES = cv.mechanisms.Suppression(10)
+REPORTS_OF_ANY = np.array([[np.nan, 0.0], [12.0, np.nan]])
+
+
+def finite(function, at, h=1e-5):
+    return (function(at + h) - function(at - h)) / (2 * h)
+
+
+def test_values_and_slopes_are_those_of_the_sums():
+    rates = np.array([0.5, 8.0])  # of the columns
+    score = poisson_score(REPORTS_OF_ANY, rates, HIDES)
+    np.testing.assert_allclose(score, cv.log_likelihood(REPORTS_OF_ANY, rates, mechanism=HIDES), rtol=1e-13)
+    slopes = jax.jit(jax.grad(lambda rate: poisson_score(REPORTS_OF_ANY, rate, HIDES).sum()))(rates)
+    expected = cv.expected_true_counts(REPORTS_OF_ANY, rates, mechanism=HIDES) / rates - 1.0
+    np.testing.assert_allclose(slopes, expected.sum(axis=0), rtol=1e-12)
+
+
+def test_slopes_of_bursty_counts_are_those_of_finite_differences():
+    def total(mean, concentration):
+        return negative_binomial_score(REPORTS_OF_ANY, mean, concentration, HIDES).sum()
+
+    mean, concentration = 5.0, 0.7
+    slopes = jax.grad(total, (0, 1))(mean, concentration)
+    assert slopes[0] == pytest.approx(float(finite(lambda m: total(m, concentration), mean)), rel=1e-6)
+    assert slopes[1] == pytest.approx(float(finite(lambda s: total(mean, s), concentration)), rel=1e-6)
+
+
+def test_chains_side_by_side_are_called_together():
+    rates = jnp.array([1.0, 5.0, 30.0])
+    each = jax.vmap(jax.value_and_grad(lambda rate: poisson_score(REPORTS_OF_ANY, rate, HIDES).sum()))
+    scores, slopes = each(rates)
+    for i, rate in enumerate(rates):
+        one = jax.value_and_grad(lambda x: poisson_score(REPORTS_OF_ANY, x, HIDES).sum())(rate)
+        np.testing.assert_allclose((scores[i], slopes[i]), one, rtol=1e-12)
+
+
+def test_impossible_rates_score_nothing():
+    assert np.isnan(poisson_score([12.0], -1.0, HIDES)).all()
+    assert np.isnan(negative_binomial_score([12.0], 1.0, 0.0, HIDES)).all()
+
+
+def test_a_second_derivative_is_refused():
+    with pytest.raises(ValueError, match="JVP"):
+        jax.grad(jax.grad(lambda rate: poisson_score(REPORTS_OF_ANY, rate, HIDES).sum()))(1.0)
+
+
+def test_a_regression_on_hidden_counts_finds_its_slope():
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-1.0, 1.0, 300)
+    reports = cv.simulate_reports(rng.poisson(np.exp(1.5 + x)), HIDES, rng)
+
+    def model():
+        intercept = numpyro.sample("intercept", dist.Normal(0.0, 2.0))
+        slope = numpyro.sample("slope", dist.Normal(0.0, 2.0))
+        numpyro.factor("reports", poisson_score(reports, jnp.exp(intercept + slope * x), HIDES).sum())
+
+    chains = MCMC(NUTS(model), num_warmup=100, num_samples=100, progress_bar=False)
+    chains.run(jax.random.key(1))
+    slope = np.asarray(chains.get_samples()["slope"])
+    assert abs(slope.mean() - 1.0) < 4 * slope.std()
+    assert slope.std() < 0.2
+
+
+def test_examples_run_of_any():
+    assert doctest.testmod(countveil.bridges.numpyro).failed == 0
