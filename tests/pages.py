@@ -37,7 +37,7 @@ SMALL = "the page's own command samples longer than a test should"
 INSTALLS = "installs, from a registry or by pip; `make demo`, `make docs` and `make test` are what does it"
 OTHERS = {
     "bring-your-own.md": "tests/docs/test_bring_your_own.py",
-    "regression.md": "tests/bridges/numpyro/test_poisson.py, tests/bridges/test_pymc.py",
+    "regression.md": "tests/bridges/test_numpyro.py, tests/bridges/test_pymc.py",
 }
 """Pages whose Python is run by tests of their own."""
 

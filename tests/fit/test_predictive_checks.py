@@ -29,7 +29,7 @@ from countveil.fit.predictive_checks import (
 )
 from countveil.fit.results import with_doubts
 from countveil.inference.diagnostics import Diagnostics, State
-from countveil.inference.kept import kept_mechanism, mechanism_kept
+from countveil.inference.posterior import kept_mechanism, mechanism_kept
 from countveil.laws.counts import POISSON, NegativeBinomial
 from countveil.report import checklist_of, render, write_report
 from tests.joint import FALSE_ALARM

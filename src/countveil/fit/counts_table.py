@@ -24,7 +24,7 @@ from countveil.fit.predicting import (
 from countveil.fit.predictive_checks import estimates
 from countveil.fit.reading import as_calibrated
 from countveil.inference import posterior as posteriors
-from countveil.inference.kept import mechanism_kept
+from countveil.inference.posterior import mechanism_kept
 from countveil.inference.predict import counts_of_cells, laws_of_counts
 from countveil.kernels.report_kernels import LEAST, MOST
 from countveil.laws.counts.given_reports import Cells, CountsGivenReports

@@ -15,8 +15,7 @@ from countveil.data.observations import Observations
 from countveil.data.provenance import Published, Report
 from countveil.fit.totals import SETTLED
 from countveil.inference.diagnostics import Diagnostics
-from countveil.inference.kept import mechanism_kept, totals_kept
-from countveil.inference.posterior import evenly, n_draws
+from countveil.inference.posterior import evenly, mechanism_kept, n_draws, totals_kept
 from countveil.inference.predict import counts_of_cells
 from countveil.kernels.entries import MASKED
 from countveil.kernels.law import unbiased

@@ -30,9 +30,9 @@ from countveil.inference.diagnostics import (
     unshared_in_words,
 )
 from countveil.inference.file_checks import check_model, check_tree
-from countveil.inference.kept import mechanism_kept, share_kept, totals_kept
 from countveil.inference.matching import GROUP
 from countveil.inference.methods import METHODS, from_file, method_of
+from countveil.inference.posterior import mechanism_kept, share_kept, totals_kept
 from countveil.inference.predict import log_predictive as mean_of_draws
 from countveil.inference.predict import pointwise_log_likelihood
 from countveil.laws.counts import NegativeBinomial

@@ -30,8 +30,8 @@ from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.algorithm import bind
 from countveil.inference.cavi import expected_priors, geometric_means, initial_hypers, update_hypers
 from countveil.inference.factors import MeanRule, expected_counts, update_after_allocation
-from countveil.inference.optimising import Optimiser
 from countveil.inference.plan import Plan
+from countveil.inference.run import Optimiser
 from countveil.inference.scoring import log_likelihood
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams

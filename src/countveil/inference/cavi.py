@@ -24,8 +24,8 @@ from countveil.inference.algorithm import bind
 from countveil.inference.ascent import update_all
 from countveil.inference.dispersion import maximised_parameters
 from countveil.inference.factors import MeanRule, Priors, Scales
-from countveil.inference.optimising import Optimiser
 from countveil.inference.plan import Plan
+from countveil.inference.run import Optimiser
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
 from countveil.kernels.random import SMALLEST

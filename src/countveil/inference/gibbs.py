@@ -27,10 +27,11 @@ from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference import dispersion, tokens, totals
 from countveil.inference.algorithm import Settings
-from countveil.inference.chains import Sampler, with_moves
 from countveil.inference.dispersion import unseen_rates
 from countveil.inference.factors import DrawRule, row_exposures, sampled_counts, update_after_allocation, update_side
+from countveil.inference.moves import with_moves
 from countveil.inference.plan import Plan
+from countveil.inference.run import Sampler
 from countveil.inference.scoring import total_rate
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.starts.given import Given

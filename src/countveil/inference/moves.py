@@ -24,7 +24,7 @@ from scipy.special import gammaln
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine, row_blocks, summed
 from countveil.inference import scoring, tokens, tuning
-from countveil.inference.algorithm import Algorithm
+from countveil.inference.algorithm import Algorithm, Settings
 from countveil.inference.ascent import expect_counts
 from countveil.inference.plan import Plan
 from countveil.inference.starts import Start, automatic, before_moves, least_squares, rotated
@@ -58,6 +58,20 @@ def movable(model: Factorization) -> bool:
 def only_merges(plan: Plan) -> bool:
     """Whether moves have no splits, since sweeps go by tokens and very many reports are stored."""
     return plan.data.reports.size > MOST_VISITED and plan.by_tokens
+
+
+def with_moves(algorithm: Any, most: int, data: Observations, model: Factorization, settings: Settings) -> Any:
+    """An algorithm whose chains begin with at most this many moves, if the model has them.
+
+    There are none beside known totals, whose counts a move does not take with it. Where sweeps go by tokens and very
+    many reports are stored, moves only merge what an automatic start has too much.
+    """
+    if data.totals is not None or not movable(model):
+        return algorithm
+    moves = min(most, settings.schedule.tune // TUNE_PER_MOVE)
+    if only_merges(Plan(data, model)):
+        moves = min(moves, n_mergings(model, data.shape)) if settings.start is automatic else 0
+    return Moving(algorithm, moves) if moves else algorithm
 
 
 class Moving:

@@ -17,10 +17,9 @@ from countveil.fit.naming import merged_in_words
 from countveil.fit.predictive_checks import Check, check, judged_with
 from countveil.fit.reading import weights_in_words
 from countveil.fit.totals import far_off, totals_of
-from countveil.inference.chains import Sampler
 from countveil.inference.diagnostics import Diagnostics, State, quantity_of
-from countveil.inference.kept import masked_kept
-from countveil.inference.posterior import flat_draws
+from countveil.inference.posterior import flat_draws, masked_kept
+from countveil.inference.run import Sampler
 from countveil.laws.noise import AnyMechanismNoise
 from countveil.models.factorization import Factor
 from countveil.models.priors.prior import ranged

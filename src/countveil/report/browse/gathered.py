@@ -197,7 +197,7 @@ def rows_axis(fit: FactorizationEstimator) -> str | None:
     return first if listed and first not in listed and first in fit._reader.member_axes else None
 
 
-def row_shares(fit: FactorizationEstimator, axis: str, interval: float = 0.9) -> RowShares:
+def row_shares(fit: FactorizationEstimator, axis: str) -> RowShares:
     """Shares of each row's expected counts by component, in the order of ``support``.
 
     share_dk = n_dk / sum_j n_dj, n_dk the expected counts of component k in row d; each component is averaged over the
@@ -207,7 +207,7 @@ def row_shares(fit: FactorizationEstimator, axis: str, interval: float = 0.9) ->
     chains = mixture(fit._reader.chains_along(axis))
     found = [one for _, one in by_support(chains, fit._reader.matches(group))]
     n, expected = len(fit._reader.axes[axis]), mean_of_rows(fit)
-    probabilities = [] if fit._reader.why_no_intervals else tails(interval)
+    probabilities = [] if fit._reader.why_no_intervals else tails(INTERVAL)
     values = np.empty((n, len(found), 1 + len(probabilities)))
     for start in range(0, n, AT_ONCE):
         some = slice(start, start + AT_ONCE)
