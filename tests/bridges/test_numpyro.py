@@ -39,7 +39,7 @@ numpyro.enable_x64()
 
 REPORTS, RATES = np.array([-7, 0, 1, 3, 30, 1000]), np.array([1e-6, 0.01, 2.5, 30.0, 1e3, 1e6])
 CASES = REPORTS.size * RATES.size  # a size that is compiled anyway
-PAGE = Path(__file__).parents[3] / "docs" / "regression.md"
+PAGE = Path(__file__).parents[2] / "docs" / "regression.md"
 
 
 draw = jax.jit(lambda law, key: law.sample(key, (40_000,)))
