@@ -4,9 +4,10 @@ import pytest
 import countveil as cv
 from countveil.fit import load
 from countveil.fit.predictive_checks import rows_compared
+from countveil.inference.matching import overlap
 from countveil.privacy._text import plain
 from countveil.report import baselines, render
-from countveil.report.baselines import compare, naive_fit, noise_alone, overlaps, strongest
+from countveil.report.baselines import compare, naive_fit, noise_alone, strongest
 from countveil.report.loading import observed
 from countveil.report.page import compared
 from countveil.report.sections import cards
@@ -122,7 +123,7 @@ def test_a_fit_beside_itself_has_everything_in_common(topic_fit, block_fit, tens
     for fit in fits:
         for each in map(fit._reader.member_means, fit._reader.kinds[0].axes):
             np.testing.assert_allclose(each.sum(axis=1), 1.0, rtol=1e-5)
-            np.testing.assert_allclose(np.diag(overlaps(each, each)), 1.0, rtol=1e-5)
+            np.testing.assert_allclose(np.diag(overlap(each, each)), 1.0, rtol=1e-5)
     found = compare(topic_fit, topic_fit, observed(topic_fit, release), 4)
     (topics,) = found.parts
     assert [pair.overlap for pair in topics.pairs] == ["100%"] * 3
@@ -132,11 +133,11 @@ def test_a_fit_beside_itself_has_everything_in_common(topic_fit, block_fit, tens
 
 def test_what_two_distributions_share():
     first, second = np.array([[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]), np.array([[0.0, 0.5, 0.5]])
-    assert overlaps(first, second).tolist() == [[0.5], [0.5]]
+    assert overlap(first, second).tolist() == [[0.5], [0.5]]
 
 
 def test_from_80_percent_on_two_are_much_the_same(topic_fit, monkeypatch):
-    monkeypatch.setattr(baselines, "overlaps", lambda first, second: np.diag([0.79, 0.8, 0.81]))
+    monkeypatch.setattr(baselines, "overlap", lambda first, second: np.diag([0.79, 0.8, 0.81]))
     found = baselines.pairs_of(topic_fit._reader.kinds[0], topic_fit, topic_fit, 2)
     assert sorted(pair.overlap for pair in found.pairs) == ["79%", "80%", "81%"]
     assert found.alike == 2

@@ -127,11 +127,8 @@ def update(
     exposed, law = plan.fully_exposed, law_of(observations.noise, model.likelihood)
     links = exposed.links(law)
     update_after_allocation(model, law, factors, row_counts, counts, exposed.data, links, rule, engine)
-    shapes, rates = list(means), [np.ones_like(mean) for mean in means]
-    for f in model.free:
-        shapes[f], rates[f] = rule.shapes[f], rule.rates[f]
     new_hypers = update_hypers(model, plan.scales, hypers, factors)
-    return State(tuple(shapes), tuple(rates), new_hypers, sweep, noise)
+    return State(*rule.gammas(model, means), new_hypers, sweep, noise)
 
 
 def expect_block(

@@ -279,6 +279,13 @@ class MeanRule:
         """The mean of a factor's optimum."""
         return np.maximum(self.shapes[f] / self.rates[f], SMALLEST)
 
+    def gammas(self, model: Factorization, means: Arrays) -> tuple[Arrays, Arrays]:
+        """(shapes, rates) of all optima; a fixed factor has its value as the shape, and rate one."""
+        shapes, rates = list(means), [np.ones_like(mean) for mean in means]
+        for f in model.free:
+            shapes[f], rates[f] = self.shapes[f], self.rates[f]
+        return tuple(shapes), tuple(rates)
+
     def shared(self, f: int, theta: np.ndarray, count: np.ndarray, middle: np.ndarray, links: Links) -> np.ndarray:
         """The same, actor by actor."""
         new, (shape, rate) = np.array(theta), self.priors[f]

@@ -13,6 +13,7 @@ from countveil.fit.base import FactorizationEstimator, check_whole
 from countveil.fit.choosing import own_choice
 from countveil.fit.predictive_checks import rows_compared
 from countveil.inference.diagnostics import FitWarning
+from countveil.inference.matching import overlap
 from countveil.laws.counts.laws import positive_beyond_noise
 from countveil.laws.counts.protocol import in_counts, parameters_of_rows, rates_at
 from countveil.models.layout import Part
@@ -177,24 +178,19 @@ def compare(fit: FactorizationEstimator, other: FactorizationEstimator, data: Ob
 def pairs_of(part: Part, fit: FactorizationEstimator, other: FactorizationEstimator, n: int) -> Pairs:
     """Every component of a kind with its nearest naive one, matched one to one, without those that count as one."""
     both = [(fit._reader.member_means(axis), other._reader.member_means(axis)) for axis in part.axes]
-    overlap = np.mean([overlaps(mine, naive) for mine, naive in both], axis=0)
-    _, match = linear_sum_assignment(overlap, maximize=True)
+    shared = np.mean([overlap(mine, naive) for mine, naive in both], axis=0)
+    _, match = linear_sum_assignment(shared, maximize=True)
     merged = {number for numbers in fit.parts.merged() for number in numbers}
     mine, naive = ({card.number: card for card in cards(each, part, n)} for each in (fit, other))
     found = [
-        Pair(mine[k].title, percent(overlap[k, match[k]]), strongest(mine[k]), strongest(naive[match[k]]))
-        for k in range(len(overlap))
+        Pair(mine[k].title, percent(shared[k, match[k]]), strongest(mine[k]), strongest(naive[match[k]]))
+        for k in range(len(shared))
         if k not in merged
     ]
-    return Pairs(part, found, int((overlap[np.arange(len(match)), match] >= SAME).sum()))
+    return Pairs(part, found, int((shared[np.arange(len(match)), match] >= SAME).sum()))
 
 
 def strongest(card: Card) -> str:
     """The members of a component in one line; the first few along each axis of a tensor."""
     lists = [[bar.label for bar in listing.bars] for listing in card.listings]
     return "; ".join(", ".join(names if len(lists) == 1 else names[:ENTRIES_PER_AXIS]) for names in lists)
-
-
-def overlaps(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """(K, K) overlap of every two distributions: one minus their total variation distance."""
-    return np.array([np.minimum(p, second).sum(axis=1) for p in first])

@@ -28,7 +28,7 @@ from countveil.inference.posterior import noise_of
 from countveil.laws.noise import AnyMechanismNoise
 from countveil.privacy import Release
 from countveil.privacy._archive import replacing
-from countveil.privacy._text import plain
+from countveil.privacy._text import listed, plain
 from countveil.report.baselines import compare, naive_fit, noise_alone
 from countveil.report.dynamics import dynamics_of
 from countveil.report.loading import both_forms, observed, stating
@@ -225,8 +225,8 @@ def compared(fit: FactorizationEstimator, data: Observations) -> dict[str, Any]:
 def title_of(found: list[Kind]) -> str:
     """The page's heading where none is given."""
     names = [kind.part.many for kind in found] or ["components"]
-    listed = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-    return f"{listed[0].upper()}{listed[1:]} behind private counts"
+    said = listed(names)
+    return f"{said[0].upper()}{said[1:]} behind private counts"
 
 
 def number_of_parts(kind: Kind) -> str:

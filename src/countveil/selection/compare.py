@@ -28,7 +28,7 @@ from countveil.inference.predict import scores_of_draws
 from countveil.inference.progress import compiling_told, progress_bar
 from countveil.plotting import differences
 from countveil.privacy._archive import replacing
-from countveil.privacy._text import card
+from countveil.privacy._text import card, listed
 from countveil.selection.candidates import Candidate, Model, candidates_of
 
 LEVEL = 2.0  # standard errors: models within them of the best are tied with it
@@ -174,11 +174,6 @@ def clustered_variance(differences: np.ndarray, groups: np.ndarray) -> float:
     _, place = np.unique(groups, return_inverse=True)
     sums = np.bincount(place, differences - differences.mean())
     return float(sums.size / max(sums.size - 1, 1) * (sums**2).sum() / differences.size**2)
-
-
-def listed(names: list[str]) -> str:
-    """Names in a sentence."""
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 FORMAT = 2
