@@ -14,10 +14,10 @@ from countveil.inference import gibbs
 from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.laws.counts import NegativeBinomial
+from countveil.models.einsum import axis_sizes, parse_spec
 from countveil.models.factorization import Factor, factorization
 from countveil.models.priors import DirichletPrior, GammaChainPrior
 from countveil.models.priors.gamma_chain import packed
-from countveil.models.spec import axis_sizes, parse_spec
 from tests.dynamics import draw_chain, draw_value, moderate
 from tests.joint import FALSE_ALARM, SERIAL, draw_reports
 

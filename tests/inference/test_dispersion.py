@@ -22,11 +22,11 @@ from countveil.laws.counts import NegativeBinomial, Poisson
 from countveil.laws.counts.negative_binomial import log_density
 from countveil.laws.counts.protocol import parameters_at
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC
+from countveil.models.einsum import axis_sizes, parse_spec
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior
 from countveil.models.priors.gamma_chain import GammaChainPrior
 from countveil.models.priors.learned_shape import LearnedShapePrior
-from countveil.models.spec import axis_sizes, parse_spec
 from tests.factorizations import CASES, alpha_of, mask_of, observe, rates_of
 from tests.factorizations import model_of as factorization_of
 from tests.inference.test_cavi import largest_fall

@@ -19,9 +19,9 @@ from countveil.inference.streams import Streams
 from countveil.laws.counts import LIKELIHOODS, Unseen
 from countveil.laws.counts.laws import law_of, positive_beyond_noise
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC
+from countveil.models.einsum import axis_sizes, parse_spec
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior
-from countveil.models.spec import axis_sizes, parse_spec
 from countveil.report.baselines import noise_alone
 from tests.count_laws import laws_by_draws
 from tests.joint import FALSE_ALARM, SERIAL, batch_error, bound, fitted, two_sided_geometric

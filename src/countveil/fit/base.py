@@ -59,10 +59,10 @@ from countveil.inference.progress import compiling_told
 from countveil.inference.run import Sampler, named_start
 from countveil.inference.svi import Stream, store
 from countveil.laws.counts import POISSON, Likelihood, NegativeBinomial
+from countveil.models.einsum import Spec, axis_sizes
 from countveil.models.factorization import Factorization, factorization, model_facts, typical_priors
 from countveil.models.layout import Layout
 from countveil.models.priors import LEARNED, USUAL_SHAPE, GammaPrior, LearnedShapePrior
-from countveil.models.spec import Spec, axis_sizes
 from countveil.privacy import Release
 
 if TYPE_CHECKING:

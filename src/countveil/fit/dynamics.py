@@ -29,11 +29,11 @@ from countveil.fit.reading import as_calibrated
 from countveil.fit.time_labels import AUTO, SHORTEST, Season, named_seasons, season_of
 from countveil.inference.matching import places, unweighted
 from countveil.inference.methods import METHODS
+from countveil.models.einsum import Spec, parse_spec
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import PREVIOUS, Layout, checked_modes
 from countveil.models.priors import DirichletPrior, GammaChainPrior, LevelPrior, Prior
 from countveil.models.priors.levels import PERSISTENCE, SMOOTHNESS
-from countveil.models.spec import Spec, parse_spec
 from countveil.privacy import Release
 
 AXES = "abcdefghij"

@@ -36,9 +36,9 @@ from countveil.inference.posterior import mechanism_kept, share_kept, totals_kep
 from countveil.inference.predict import log_predictive as mean_of_draws
 from countveil.inference.predict import pointwise_log_likelihood
 from countveil.laws.counts import NegativeBinomial
+from countveil.models.einsum import axis_sizes
 from countveil.models.factorization import check_digests, model_of
 from countveil.models.layout import latent_groups
-from countveil.models.spec import axis_sizes
 from countveil.privacy._archive import replacing
 
 if TYPE_CHECKING:

@@ -39,7 +39,7 @@ from countveil.kernels import bessel_cavi as kernels
 from countveil.laws.counts.laws import law_of
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC
 from countveil.laws.noise.two_sided_geometric.formulas import exposure
-from countveil.models.contraction import Side
+from countveil.models.einsum import Side
 from countveil.models.factorization import Factorization
 
 Center = Literal["mode", "mean"]

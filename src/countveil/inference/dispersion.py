@@ -30,7 +30,7 @@ from countveil.laws.counts.laws import counted_from
 from countveil.laws.counts.negative_binomial import LOGITS, NegativeBinomial
 from countveil.laws.counts.protocol import Likelihood, Parameters, Unseen, rates_at
 from countveil.laws.counts.slices import draw_by_steps, draw_on_slices
-from countveil.models.contraction import Side
+from countveil.models.einsum import Side
 from countveil.models.factorization import Factorization
 
 SWEEPS_PER_MOVE = 4, 10  # for few stored cells and for many

@@ -19,7 +19,7 @@ from countveil.kernels.random import SMALLEST
 from countveil.kernels.shared import ColumnBaselines, RowBaselines, update_actors
 from countveil.kernels.tiles import is_dense
 from countveil.laws.counts.laws import exposed, in_block
-from countveil.models.contraction import Side, Step, transposed
+from countveil.models.einsum import Side, Step, transposed
 from countveil.models.factorization import Factor, Factorization
 from countveil.models.priors import Conditional
 

@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from countveil.models.contraction import contract
+from countveil.models.einsum import contract
 from tests.factorizations import CASES, Case, as_matrix, model_of, rates_of
 from tests.joint import draw_factors
 
