@@ -481,14 +481,13 @@ def test_bad_parameters_of_poisson():
         PrivatizedPoisson("1", 0.5)
 
 
-pytestmark = pytest.mark.long
-
 ALPHAS_OF_BURSTS = (1e-6, 0.1, math.exp(-1), 0.9, 0.999)
 REPORTS_OF_BURSTS = (-(10**7), -7, 0, 1, 3, 17, 200, 3000)
 ACCURACY_OF_BURSTS = 1e-9
 CASES = [case for case in itertools.product(PS, SHAPES) if case != (0.999, 1e5)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("p", "s"), CASES)
 def test_logs_of_mass_and_tails_are_those_of_sums_over_all_counts(p, s):
     counts, logs, _ = masses(s, p)
@@ -516,6 +515,7 @@ def exact_logs(r, s, p, alpha, terms):
         return [mp.log(total) for total in sums]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("s", "p", "alpha"),
     [
@@ -532,6 +532,7 @@ def test_far_tails(s, p, alpha):
             assert value <= 0.0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("alpha", ALPHAS_OF_BURSTS)
 @pytest.mark.parametrize("r", [-(10**7), -3, 0])
 def test_lower_tail_is_geometric_up_to_zero_of_bursts(alpha, r):
@@ -541,6 +542,7 @@ def test_lower_tail_is_geometric_up_to_zero_of_bursts(alpha, r):
         assert reference.relative_error(PrivatizedNegativeBinomial(2.0, 0.7, alpha).logcdf(r), exact) < 1e-12
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rate", [1.0, 50.0, 1e4, 1e7])
 @pytest.mark.parametrize("alpha", [0.0, 1e-6, 0.3, 0.99, 1 - 1e-9])
 def test_at_a_small_dispersion_it_is_poisson(rate, alpha):
@@ -551,6 +553,7 @@ def test_at_a_small_dispersion_it_is_poisson(rate, alpha):
             assert law.logpmf(r) == pytest.approx(poisson.logpmf(r), abs=1e-9 + 1e-15 * rate)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rate", "p", "alpha"), [(1e7, 0.99, 0.9), (1e7, 1e-6, 0.9999), (1e5, 0.9, 0.5)])
 def test_extremes_are_finite_and_add_up(rate, p, alpha):
     law = PrivatizedNegativeBinomial(rate, p, alpha)
@@ -561,6 +564,7 @@ def test_extremes_are_finite_and_add_up(rate, p, alpha):
     np.testing.assert_allclose(np.diff(law.cdf(steps)), law.pmf(np.floor(steps[1:])), rtol=1e-5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rate", "p", "alpha"), [(0.0, 0.5, 0.4), (0.01, 0.9, 0.9), (3.0, 0.5, 0.5), (20.0, 0.8, 0.95), (2.0, 0.7, 0.0)]
 )
@@ -574,6 +578,7 @@ def test_mass_is_one_and_cdf_its_running_sum_of_bursts(rate, p, alpha):
     assert law.std() == pytest.approx(math.sqrt(law.var()))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("alpha", [0.0, 1e-6, 0.1, 0.5, 0.9, 0.99])
 def test_mode_of_bursts(alpha):
     rates, ps = np.array([0.0, 1e-3, 0.3, 0.7, 2.5, 9.7, 33.3, 60.5])[:, None], np.array([0.01, 0.4, 0.8])
@@ -582,6 +587,7 @@ def test_mode_of_bursts(alpha):
     assert law.mode().tolist() == (law.logpmf(r).argmax(0) - 3).tolist()
 
 
+@pytest.mark.long
 def test_without_noise_it_is_negative_binomial_with_the_parameters_of_scipy():
     n, p, k = 3.2, 0.35, np.arange(-2, 60)
     law, exact = PrivatizedNegativeBinomial(-n * math.log(p), 1.0 - p, 0.0), stats.nbinom(n, p)
@@ -596,6 +602,7 @@ def test_without_noise_it_is_negative_binomial_with_the_parameters_of_scipy():
     assert law.var() == pytest.approx(mean + mean**2 / concentration)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rate", "p", "alpha"), [(0.1, 0.9, 0.5), (12.0, 0.3, 0.2), (100.0, 0.6, 0.97)])
 def test_draws_of_bursts(rate, p, alpha):
     r = np.arange(-2000, 3000)
@@ -607,6 +614,7 @@ def test_draws_of_bursts(rate, p, alpha):
         assert reference.chi_square_p_value(wrong_draws, -2000, exact) < 1e-4
 
 
+@pytest.mark.long
 def test_shapes_broadcast():
     law = PrivatizedNegativeBinomial(np.ones((3, 1)), [0.2, 0.9], 0.5)
     assert law.shape == (3, 2)
@@ -614,6 +622,7 @@ def test_shapes_broadcast():
     assert law.cdf(2)[1, 1] == PrivatizedNegativeBinomial(1.0, 0.9, 0.5).cdf(2)
 
 
+@pytest.mark.long
 def test_bad_parameters_of_bursts():
     with pytest.raises(ValueError, match=r"rate must be non-negative, got -0.3 at index \(0, 1\)$"):
         PrivatizedNegativeBinomial([[1.0, -0.3]], 0.5, 0.5)

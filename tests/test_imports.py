@@ -288,7 +288,7 @@ CIRCLES = {
     },
     "through another package's own imports": {
         "data/__init__": "from countveil.data.one import f",
-        "data/one": "import countveil.models.einsum",
+        "data/one": "import countveil.models.spec",
         "models/spec": "",
         "models/__init__": "def f():\n    import countveil.data.two",
         "data/two": "",

@@ -344,8 +344,6 @@ def test_the_module_is_not_imported_by_countveil():
     ]
 
 
-pytestmark = pytest.mark.long
-
 numpyro.enable_x64()
 
 REPORTS_OF_BURSTS, ALPHAS = (-7, 0, 1, 3, 17, 300, 5000), (0.0, 0.01, 0.4, 0.95)
@@ -511,8 +509,6 @@ def test_bad_input_is_refused():
 def test_examples_run_of_bursts():
     assert doctest.testmod(countveil.bridges.numpyro).failed == 0
 
-
-pytestmark = pytest.mark.long
 
 numpyro.enable_x64()
 HIDES = cv.mechanisms.Suppression(10)

@@ -30,9 +30,8 @@ from tests.experiments.conftest import TINY
 from tests.interruption import interrupted
 from tests.silent import Silent
 
-pytestmark = pytest.mark.long
 
-
+@pytest.mark.long
 def test_every_contender_on_every_draw(watched):
     study, watcher = watched
     per_release = len(CONTENDERS) - 1
@@ -43,6 +42,7 @@ def test_every_contender_on_every_draw(watched):
     assert study.shown[TRUE_COUNTS].topics.shape == study.shown[OURS.name].topics.shape == (4, 80)
 
 
+@pytest.mark.long
 def test_longer_chains_are_for_what_is_printed(watched):
     study, _ = watched
     draws = study.printed.posterior["posterior"].sizes
@@ -51,12 +51,14 @@ def test_longer_chains_are_for_what_is_printed(watched):
     assert (study.printed.likelihood, study.printed.prior_shape) == (None, None)  # the defaults
 
 
+@pytest.mark.long
 def test_an_interrupted_fit_is_no_result(corpus, monkeypatch):
     monkeypatch.setattr(TopicModel, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(corpus, Plan(levels=("1",), noise_draws=1, sampling=TINY, threads=2), Silent())
 
 
+@pytest.mark.long
 def test_scores_are_what_they_should_be(watched, corpus):
     fits = watched[0].fits
     zero = fits[fits["method"] == "zero"].iloc[0]
@@ -68,6 +70,7 @@ def test_scores_are_what_they_should_be(watched, corpus):
     assert fits.loc[with_topics, ["npmi", "npmi_plain"]].abs().max().max() <= 1
 
 
+@pytest.mark.long
 def test_the_noise_is_real_and_differs_between_draws_and_runs(corpus):
     plan = Plan(levels=("1",), noise_draws=1, sampling=TINY._replace(tune=1, draws=1))
     first, second = run(corpus, plan, Silent()).release, run(corpus, plan, Silent()).release
@@ -75,6 +78,7 @@ def test_the_noise_is_real_and_differs_between_draws_and_runs(corpus):
     assert not np.array_equal(first.reports, second.reports)
 
 
+@pytest.mark.long
 def test_the_analyst_sees_the_release_alone(monkeypatch, corpus):
     """True counts reach the reference and the scores, and nobody else."""
     seen = []
@@ -91,12 +95,14 @@ def test_the_analyst_sees_the_release_alone(monkeypatch, corpus):
     assert all(isinstance(data, cv.Release) for data in seen)
 
 
+@pytest.mark.long
 def test_rates_are_raised_to_a_floor_only_where_they_can_fall_to_zero():
     counts, estimate = (np.array([[0, 3], [1, 0]]), Estimate(np.array([[0.0, 3.0], [0.0, 0.0]]), None, None, 0.0))
     assert score(counts, estimate, floored=False)["log_score"] == -np.inf
     assert np.isfinite(score(counts, estimate, floored=True)["log_score"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -236,9 +242,7 @@ def test_one_panel_for_each_matrix(tmp_path):
         assert image.size == (1950, 615)
 
 
-pytestmark = pytest.mark.long
-
-
+@pytest.mark.long
 def test_the_command_writes_everything(corpus, tmp_path, monkeypatch):
     monkeypatch.setattr(corpora, "load_reuters", lambda: corpus)
     monkeypatch.setattr(demo, "QUICK", Plan(noise_draws=1, sampling=TINY))

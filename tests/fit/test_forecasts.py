@@ -23,7 +23,7 @@ from tests.joint import FALSE_ALARM, SERIAL, draw_reports
 
 BRIEF = {"likelihood": "poisson", "draws": 6, "tune": 4, "chains": 2, "seed": 1, "threads": 1, "progress": False}
 STEPS, LATER, ITEMS, K, RUNS = 6, 3, 3, 2, 48
-pytestmark = [pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"), pytest.mark.long]
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 
 SPEC = parse_spec("tk,vk->tv", names=("activity", "items"))
@@ -76,6 +76,7 @@ def counts_to_come(prior, state, rng, share):
     return np.append(counts.sum(axis=1), counts[0, 0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("steady", list(CHAINS))
 def test_what_comes_has_uniform_places_among_forecasts(steady, monkeypatch):
     moderate(monkeypatch)
@@ -85,6 +86,7 @@ def test_what_comes_has_uniform_places_among_forecasts(steady, monkeypatch):
     assert min(p[1]) < FALSE_ALARM / 4
 
 
+@pytest.mark.long
 def test_rates_are_those_of_the_chain_and_the_components(fit, monkeypatch):
     monkeypatch.setattr(forecasts, "run_on", lambda last, chain, steps, rng: np.tile(last, (steps, 1)))
     found, draws = fit.forecast(2).rates.to_numpy(), fit.posterior["posterior"]
@@ -107,6 +109,7 @@ def fit(reports):
     )
 
 
+@pytest.mark.long
 def test_labels_go_on_and_axes_stay(fit):
     found = fit.forecast(3)
     assert found.counts.dims == found.rates.dims == ("draw", "time", "item")
@@ -122,6 +125,7 @@ def test_labels_go_on_and_axes_stay(fit):
     np.testing.assert_allclose(table["mean"], found.rates.mean("draw").to_numpy().ravel())
 
 
+@pytest.mark.long
 def test_a_fit_has_one_forecast_and_a_generator_others(fit):
     one, other = fit.forecast(2), fit.forecast(2)
     np.testing.assert_array_equal(one.counts, other.counts)
@@ -129,6 +133,7 @@ def test_a_fit_has_one_forecast_and_a_generator_others(fit):
     assert (drawn.counts.to_numpy() != one.counts.to_numpy()).any()
 
 
+@pytest.mark.long
 def test_activity_runs_on_by_its_transitions():
     rng, chain = (np.random.default_rng(3), {"transition": np.array([[0.9, 0.2], [0.1, 0.8]]), "volume": np.array(2.0)})
     last = np.array([2000.0, 800.0])
@@ -142,6 +147,7 @@ def test_activity_runs_on_by_its_transitions():
     assert stats.kstest(stats.gamma(shapes[0], scale=2.0).cdf(draws[:, 0, 0]), "uniform").pvalue > FALSE_ALARM
 
 
+@pytest.mark.long
 def test_seasons_run_on_from_their_place():
     seasons = np.array([[0.5, 1.0], [2.0, 1.0], [0.8, 3.0]])
     chain = {"transition": np.eye(2), "volume": np.array(2.0)}
@@ -161,6 +167,7 @@ def of_bursts(dispersion):
     return factorization(SPEC, sizes, priors, likelihood=NegativeBinomial(dispersion))
 
 
+@pytest.mark.long
 def test_dispersions_of_items_are_those_of_later_steps():
     model, p = of_bursts("column"), np.array([0.2, 0.5, 0.7])
     names = list(model.likelihood.parameter_axes)
@@ -170,12 +177,14 @@ def test_dispersions_of_items_are_those_of_later_steps():
     forecasts.check_parameters(model, "t")
 
 
+@pytest.mark.long
 def test_parameters_of_time_steps_cannot_be_forecast():
     with pytest.raises(ValueError, match="forecasts need a p that does not vary along time, got one for each row"):
         forecasts.check_parameters(of_bursts("row"), "t")
     forecasts.check_parameters(of_bursts("row"), "v")
 
 
+@pytest.mark.long
 def test_a_tensor_is_forecast_along_its_own_axis(reports):
     data = cv.PrivatizedCounts(reports.reshape(12, 2, 2).transpose(1, 2, 0), 0.3)
     options = BRIEF | {"likelihood": "negative-binomial"}
@@ -184,12 +193,14 @@ def test_a_tensor_is_forecast_along_its_own_axis(reports):
     assert list(found.counts["time"].to_numpy()) == [12, 13]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("wrong", [{"steps": 0}, {"steps": 1, "draws": 0}, {"steps": 1.5}])
 def test_numbers_out_of_range_are_refused(fit, wrong):
     with pytest.raises(ValueError, match="must be"):
         fit.forecast(**wrong)
 
 
+@pytest.mark.long
 def test_what_is_no_generator_is_refused(fit):
     with pytest.raises(TypeError, match="rng must be a"):
         fit.forecast(1, 7)
@@ -197,18 +208,21 @@ def test_what_is_no_generator_is_refused(fit):
         fit.forecast(1).table(1.5)
 
 
+@pytest.mark.long
 def test_draws_that_do_not_fit_in_memory_are_refused(fit, monkeypatch):
     monkeypatch.setattr(forecasts, "available_memory", lambda: 1000)
     with pytest.raises(MemoryError, match="draws of all cells must fit in memory"):
         fit.forecast(2)
 
 
+@pytest.mark.long
 def test_steps_that_no_memory_holds_are_refused_before_they_are_named(fit, monkeypatch):
     monkeypatch.setattr(forecasts, "continued", lambda known, steps: pytest.fail("made names"))
     with pytest.raises(MemoryError, match="take fewer draws= or steps"):
         fit.forecast(10**18, draws=1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial"])
 def test_counts_that_came_have_the_probability_of_the_draws(reports, likelihood):
     fit = cv.DynamicModel(2, **BRIEF | {"likelihood": likelihood}).fit(cv.PrivatizedCounts(reports, 0.3))

@@ -99,11 +99,10 @@ def test_rates_are_those_of_the_entries(share, dense):
     np.testing.assert_allclose(found, (theta @ phi.T)[rows, block.columns], rtol=1e-13)
 
 
-pytestmark = pytest.mark.long
-
 RATES = np.concatenate([[1e-300, 1e-9], np.geomspace(1e-7, 3e5, 300)])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("p", [None, 0.6, 0.97])
 def test_scores_are_those_of_sums(p):
     likelihood = POISSON if p is None else NegativeBinomial(p)

@@ -9,8 +9,6 @@ import pytest
 from countveil.privacy import PrivacyLevel, promise
 from countveil.privacy.promise import epsilon_for
 
-pytestmark = pytest.mark.long
-
 RIGHT_AT_MOST = {"strong": 0.75, "moderate": 0.9, "weak": 0.99, "nothing": 1.0}
 EPSILONS = ["0.1", 1, "1.09", "1.1", "1.38", "1.39", 2, "2.19", "2.2", 3, "3.2", "3.3", 4, "4.5", "4.7", 5, 7, 8, 20]
 
@@ -22,6 +20,7 @@ def right_guesses(level, distance):
     return sum(max(law.pmf(r), law.pmf(r - distance)) for r in reports) / 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("precision", [1, 2, 3, 10])
 def test_words_go_by_the_exact_share_of_right_guesses(precision):
     for epsilon in EPSILONS:
@@ -38,6 +37,7 @@ def test_words_go_by_the_exact_share_of_right_guesses(precision):
             assert right == pytest.approx((1 + unchanged) / 2)
 
 
+@pytest.mark.long
 def test_a_difference_in_one_cell_is_the_easiest_to_see():
     """Guesses between sets that differ by as much in several cells, or in several reports, are wrong more often."""
 
@@ -64,6 +64,7 @@ def test_a_difference_in_one_cell_is_the_easiest_to_see():
         assert wrong([(one, distance), (other, distance)]) > promise.wrong_guesses(Fraction(one + other), distance)
 
 
+@pytest.mark.long
 def test_wrong_guesses_become_fewer_with_every_unit_and_never_break():
     for rate in (Fraction(1, 2**40), Fraction(1, 3), Fraction(10**400), Fraction(1, 10**400)):
         shares = [promise.wrong_guesses(rate, d) for d in range(1, 9)]
@@ -71,6 +72,7 @@ def test_wrong_guesses_become_fewer_with_every_unit_and_never_break():
     assert promise.wrong_guesses(Fraction(1, 10**400), 10**400) == pytest.approx(np.exp(-0.5) / 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("missing", "said"),
     [(0.5, "50.0%"), (0.26894, "73.2%"), (0.0066929, "99.4%"), (6.1e-6, "99.9994%"), (1e-12, "practically 100%")],
@@ -85,6 +87,7 @@ def described(epsilon, precision):
     return promise.describe(Fraction(epsilon), Fraction(precision))
 
 
+@pytest.mark.long
 def test_describe_says_both_things_in_two_sentences():
     text = described(1, 2)
     assert len(re.findall(r"\.(?:\s|$)", text)) == 2
@@ -93,6 +96,7 @@ def test_describe_says_both_things_in_two_sentences():
     assert "e^1000 times" in described(1000, 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("epsilon", "precision", "said"),
     [
@@ -116,6 +120,7 @@ def test_a_weak_level_claims_no_protection(epsilon, precision, said):
         assert text.startswith(f"This level (N = {precision}) hides {said}: ")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("precision", [1, 4, 10])
 @pytest.mark.parametrize(("epsilon", "hard"), [("0.1", True), (1, True), ("1.5", False), (2, False)])
 def test_only_what_is_hard_to_tell_apart_is_called_so(epsilon, hard, precision):
@@ -128,12 +133,14 @@ def test_only_what_is_hard_to_tell_apart_is_called_so(epsilon, hard, precision):
     assert (right_guesses(level, precision) <= 0.75) == hard
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("level", [PrivacyLevel(1, 10), PrivacyLevel(9, 2), PrivacyLevel.zcdp(1), PrivacyLevel.zcdp(9)])
 def test_the_promise_is_a_sentence(level):
     assert " times as likely under one as under the other" in level.describe()
     assert "than under the other" not in level.describe()
 
 
+@pytest.mark.long
 def test_a_precision_below_one_count_is_described_by_one_count():
     """No two sets of counts differ by a tenth: that epsilon protects nobody from anything."""
     text = described("0.2", "0.1")
@@ -143,6 +150,7 @@ def test_a_precision_below_one_count_is_described_by_one_count():
     assert len(re.findall(r"\.(?:\s|$)", text)) == 2
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("epsilon", "precision", "difference"), [(10**9, 10**6, 1), (100, 100, 8), (10, 100, 79), (5, 10, 7), (6, "2.5", 1)]
 )
@@ -162,6 +170,7 @@ def test_a_weak_level_names_the_smallest_difference_that_gives_it_away(epsilon, 
         assert difference == 1 or right_guesses(level, difference - 1) <= seen
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("epsilon", "precision", "strength", "amount"),
     [

@@ -47,8 +47,8 @@ def report(
     """
     check_ending(output, ".html", ".htm")
     check_free(output, force, fit, release)
-    if release is not None and not release.is_file():
-        raise FileNotFoundError(f"no release at {release}")
+    if release is not None:
+        releases.check_release(release)
     if naive and release is None:
         raise ValueError("--naive must come with --release, the release that was fitted, got none")
     found = loaded(fit)

@@ -245,7 +245,7 @@ def describe_of_rho(rho: Fraction, together: bool = False) -> str:
         said = f"{first}: any two sets of counts that differ by one unit in one cell {then} ({often}). "
     else:
         said = (
-            f"This level hides_of_rho {hidden}: two sets of counts that differ by one unit in one cell can "
+            f"This level hides {hidden}: two sets of counts that differ by one unit in one cell can "
             f"{OFTEN[hidden]} be told apart ({often}). "
         )
     epsilon = rounded_up(epsilon_for(float(rho), DELTA))

@@ -9,7 +9,7 @@ from scipy import special
 from countveil.kernels import general, law
 from countveil.kernels.law import provides
 from countveil.laws.noise.protocol import Contradiction, Tally
-from countveil.laws.noise.two_sided_geometric import draws, expectations, formulas, poisson
+from countveil.laws.noise.two_sided_geometric import batches, formulas, poisson
 
 # What compiled loops call for two-sided geometric noise: closed forms for Poisson counts, the kernel for others.
 
@@ -26,14 +26,14 @@ class TwoSidedGeometricKernel(NamedTuple):
     parameters: tuple[()] = ()
 
 
-provides(law.draw_counts, TwoSidedGeometricPoisson)(draws.draw_counts)
-provides(law.expect_counts, TwoSidedGeometricPoisson)(expectations.expect_counts)
+provides(law.draw_counts, TwoSidedGeometricPoisson)(batches.draw_counts)
+provides(law.expect_counts, TwoSidedGeometricPoisson)(batches.expect_counts)
 
 
 @provides(law.expected_ratio, TwoSidedGeometricPoisson)
 def expected_poisson_ratio(law, report, rate, level):
     """E[y | report, rate] / rate (2.3)."""
-    return expectations.ratio_only(report, rate, level)
+    return batches.ratio_only(report, rate, level)
 
 
 @provides(law.report_score, TwoSidedGeometricPoisson)
