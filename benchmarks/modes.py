@@ -31,8 +31,8 @@ from threadpoolctl import threadpool_limits
 
 import countveil as cv
 from countveil.engines.threads import ThreadEngine
+from countveil.fit.starting import STARTS
 from countveil.inference import gibbs, moves, scoring, tuning
-from countveil.inference.chains import STARTS
 from countveil.inference.plan import Plan
 from countveil.inference.posterior import factor_draws
 from countveil.inference.streams import Streams

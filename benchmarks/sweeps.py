@@ -28,8 +28,8 @@ from countveil.inference import augmented_gibbs, bessel_cavi, cavi, em, gibbs
 from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.laws.counts import POISSON, Likelihood, NegativeBinomial
+from countveil.models.einsum import axis_sizes, parse_spec
 from countveil.models.factorization import Factorization, factorization, typical_priors
-from countveil.models.spec import axis_sizes, parse_spec
 
 SIZE, TOPICS, SEED = 1000, 50, 20190601
 ALPHA = np.exp(-1.0)

@@ -14,7 +14,7 @@ import pandas as pd
 
 from countveil import __version__
 from countveil.common.console import Watcher
-from countveil.common.files import replacing
+from countveil.privacy._archive import replacing
 from papers.claims import Verdict
 
 CHECKPOINT = ".checkpoint.npz"

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from countveil.common.files import replacing
 from countveil.plotting.style import new_figure
+from countveil.privacy._archive import replacing
 
 OURS, NAIVE, LEAST_SQUARES, TRUE_COUNTS = "countveil", "naive", "least squares", "true counts"
 KNOWN_PRIOR = "countveil, true prior"

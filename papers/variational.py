@@ -14,8 +14,8 @@ from countveil.fit import PoissonFactorization
 from countveil.inference import augmented_gibbs, bessel_cavi, cavi, gibbs
 from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
+from countveil.models.einsum import axis_sizes, parse_spec
 from countveil.models.factorization import factorization, typical_priors
-from countveil.models.spec import axis_sizes, parse_spec
 from papers import style
 from papers.bench import Bench, Study, Task
 from papers.claims import Verdict, verdict

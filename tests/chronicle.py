@@ -7,8 +7,8 @@ import numpy as np
 import countveil as cv
 from countveil.common.parameters import Whole, declared
 from countveil.fit.base import FactorizationEstimator
+from countveil.models.einsum import parse_spec
 from countveil.models.layout import Layout, Part
-from countveil.models.spec import parse_spec
 
 WORDS = ["tax", "goal", "vote", "team"]
 YEARS = ["1990", "1991", "1992"]

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from countveil.data.observations import Observations, PrivatizedCounts
+from countveil.models.einsum import axis_sizes, parse_spec
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.priors import GammaPrior, LearnedShapePrior, Prior, typical_scale
-from countveil.models.spec import axis_sizes, parse_spec
 
 NETWORK = {"names": ("theta", "theta_to", "pi"), "shared": {"theta_to": "theta"}}
 LEVELS = (0.0, 0.3, 0.6, 0.6, 0.8, 0.3)  # of the first rows: exact ones beside private ones

@@ -20,6 +20,7 @@ from countveil.kernels.general import GeneralLaw
 from countveil.laws.counts import POISSON
 from countveil.laws.counts.laws import law_of
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC
+from countveil.models.einsum import axis_sizes, parse_spec
 from countveil.models.factorization import Factor, Factorization, factorization, typical_priors
 from countveil.models.priors import (
     GammaPrior,
@@ -30,7 +31,6 @@ from countveil.models.priors import (
     regression,
 )
 from countveil.models.priors.regression import OF_SHAPES
-from countveil.models.spec import axis_sizes, parse_spec
 
 SERIAL = ThreadEngine(1)
 LAW = law_of(TWO_SIDED_GEOMETRIC, POISSON)  # of reports, as the kernels take it

@@ -37,7 +37,7 @@ SMALL = "the page's own command samples longer than a test should"
 INSTALLS = "installs, from a registry or by pip; `make demo`, `make docs` and `make test` are what does it"
 OTHERS = {
     "bring-your-own.md": "tests/docs/test_bring_your_own.py",
-    "regression.md": "tests/bridges/numpyro/test_poisson.py, tests/bridges/test_pymc.py",
+    "regression.md": "tests/bridges/test_numpyro.py, tests/bridges/test_pymc.py",
 }
 """Pages whose Python is run by tests of their own."""
 
@@ -226,7 +226,7 @@ def shell_environment(folder: Path, countveil: Path | None = None) -> dict[str, 
     """A PATH with this checkout's ``countveil``, and a Python with the standard library alone in $ALONE."""
     tools, alone = folder / ".tools", folder / ".alone" / "bin"
     source = f'PYTHONPATH="{ROOT / "src"}" exec "{sys.executable}"'
-    own = f'{source} -m countveil.cli "$@"'
+    own = f'{source} -m countveil "$@"'
     script(tools / "countveil", f'exec "{sys.executable}" -S -E "{countveil}" "$@"' if countveil else own)
     script(tools / "python", f'{source} "$@"')
     script(alone / "python", f'{source} -S -s "$@"')

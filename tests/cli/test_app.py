@@ -52,7 +52,7 @@ def test_misuse_exits_with_2(here, arguments):
 @pytest.mark.long
 def test_the_real_command_in_a_process_of_its_own(here):
     """As a shell runs it: errors without a traceback, and help without the heavy imports."""
-    command = [sys.executable, "-W", "error", "-m", "countveil.cli"]
+    command = [sys.executable, "-W", "error", "-m", "countveil"]
     environment = {**os.environ, "PYTHONPROFILEIMPORTTIME": "1", "NO_COLOR": "1"}
     helped = subprocess.run([*command, "--help"], env=environment, capture_output=True, text=True, check=True)
     assert "privatize" in helped.stdout

@@ -9,8 +9,9 @@ import pytest
 
 import countveil
 from countveil.common import files
-from countveil.common.files import make_room, replacing, write_csv, write_table
+from countveil.common.files import make_room, write_csv, write_table
 from countveil.privacy import _archive
+from countveil.privacy._archive import replacing
 
 
 def test_a_file_takes_its_name_when_it_is_whole(tmp_path):
@@ -108,7 +109,7 @@ def test_nobody_else_writes_tables():
 
 
 def written(target):
-    with files.replacing(target) as temporary:
+    with replacing(target) as temporary:
         temporary.write_text("x")
 
 

@@ -15,7 +15,7 @@ from countveil.data.provenance import Layer
 from countveil.data.reports import in_rows_of
 from countveil.privacy._covariates import Covariate, RowCovariates
 from countveil.privacy._extras import Extras
-from countveil.privacy.concentrated import ConcentratedLevel
+from countveil.privacy.level import ConcentratedLevel
 
 LEVEL = cv.PrivacyLevel(epsilon=1, precision=1)
 CASES = {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import countveil as cv
-from countveil.privacy import gaussian_noise, promise, promise_of_rho
+from countveil.privacy import gaussian_noise, promise
 from tests.pages import DOCS
 
 TEXT = " ".join((DOCS / "explanation.md").read_text(encoding="utf-8").split())
@@ -51,7 +51,7 @@ def test_guesses_between_two_sets_of_counts():
     assert "{} for epsilon = 1, {} for 2, {} for 3, {} for 5".format(one, *others) in TEXT
     at_ten = 1 - promise.wrong_guesses(Fraction(1, 10), 10)
     assert f"{at_ten:.0%} for epsilon = 1 at N = 10" in TEXT
-    shares = [1 - promise_of_rho.wrong_guesses(rho) for rho in (Fraction(1, 8), Fraction(1, 2))]
+    shares = [1 - promise.wrong_guesses_of_rho(rho) for rho in (Fraction(1, 8), Fraction(1, 2))]
     assert "is right in {:.0%} of cases for rho = 1/8, and in {:.0%} for 1/2".format(*shares) in TEXT
 
 
@@ -65,7 +65,7 @@ def test_up_to_which_numbers_a_level_has_its_name(row, column):
     strength = {
         2: lambda epsilon: promise.strength(epsilon, Fraction(1)),
         3: lambda epsilon: promise.strength(epsilon, Fraction(10)),
-        4: promise_of_rho.strength,
+        4: promise.strength_of_rho,
     }[column]
     assert strength(stated) == name != strength(stated + Fraction(1, 100))
 

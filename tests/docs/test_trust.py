@@ -23,13 +23,13 @@ BEGINNINGS = {
         "is consistent with the reports", "cannot be checked",
     ],
     "src/countveil/fit/predictive_checks.py": [
+        "Simulated releases differ from the real one in",
         "The fit does not explain how far the reports are spread", "The fit does not explain the sums of its reports",
         " does not fit: its reports add up to ", "Sums of many counts are slightly off: ",
     ],
     "src/countveil/fit/results.py": [
         "This fit treats the reports as true counts", "This verdict does not compare the fit with its reports",
     ],
-    "src/countveil/fit/simulated_releases.py": ["Simulated releases differ from the real one in"],
     "src/countveil/fit/totals.py": [
         "The sum of the true counts is too high", "The sum of the true counts falls short",
         "Too little data: ",

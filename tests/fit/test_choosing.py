@@ -10,7 +10,7 @@ from sklearn.base import clone
 import countveil as cv
 from countveil.fit import choosing
 from countveil.fit.choosing import candidates
-from countveil.report.naive import naive_fit
+from countveil.report.baselines import naive_fit
 from tests.joint import fitted
 
 pytestmark = pytest.mark.long

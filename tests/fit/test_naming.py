@@ -16,7 +16,7 @@ from countveil.fit.naming import NAMES, changed, check_names_kept, leading, rela
 from countveil.fit.reading import FitReader
 from countveil.inference.matching import Matched, keep_weights
 from countveil.privacy._text import plain
-from countveil.report import naive, render
+from countveil.report import baselines, render
 from countveil.report.browse.gathered import gathered
 from countveil.report.checklist import checklist_of
 from countveil.report.sections import cards
@@ -399,7 +399,7 @@ def test_pages_and_figures_show_merged_topics(fit_to_merge):
         {card.number for card in cards(fit_to_merge, fit_to_merge._reader.kinds[0], 3)}
     )
     other = cv.TopicModel(4, **QUICK_TO_MERGE).fit(data)
-    (found,) = naive.compare(fit_to_merge, other, data, 3).parts
+    (found,) = baselines.compare(fit_to_merge, other, data, 3).parts
     assert len(found.pairs) == 2  # those that do not count as one
     assert cv.plotting.topics(fit_to_merge) is not None
 

@@ -8,11 +8,11 @@ import pytest
 from scipy import stats
 
 import countveil as cv
+from countveil.fit.predictive_checks import check
 from countveil.fit.results import from_tree
-from countveil.fit.simulated_releases import check
 from countveil.inference.file_checks import check_tree
 from countveil.inference.scoring import total_rate
-from countveil.report.noise import noise_alone
+from countveil.report.baselines import noise_alone
 from tests.joint import fitted, two_sided_geometric
 
 pytestmark = pytest.mark.long

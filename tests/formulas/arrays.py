@@ -13,7 +13,7 @@ from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.laws.counts import POISSON
 from countveil.laws.counts.poisson import PoissonCounts
-from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
+from countveil.laws.noise.two_sided_geometric.noise import TwoSidedGeometricPoisson
 from tests.formulas.brute import formula, gamma_logpdf, noise_pmf, same, slope
 from tests.joint import SERIAL, small_model
 

@@ -7,9 +7,9 @@ from scipy import special, stats
 
 from countveil.inference.factors import expected_counts
 from countveil.kernels.shared import sample_tilted_gamma
+from countveil.models.einsum import axis_sizes, parse_spec
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior
-from countveil.models.spec import axis_sizes, parse_spec
 from tests.formulas.arrays import A, B
 from tests.formulas.brute import formula, gamma_logpdf, same, slope
 

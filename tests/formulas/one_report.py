@@ -12,7 +12,7 @@ from scipy import special, stats
 
 import countveil as cv
 from countveil.distributions import TwoSidedGeometric
-from countveil.privacy import promise, promise_of_rho
+from countveil.privacy import promise
 from tests.formulas.brute import (
     ALPHAS,
     COUNTS,
@@ -161,7 +161,7 @@ def wrong_guesses_between_neighbours():
         here, there = here / here.sum(), there / there.sum()
         wrong = np.minimum(here, there).sum() / 2
         same((1 - here[400]) / 2, wrong, 1e-9)
-        same(promise_of_rho.wrong_guesses(Fraction(rho)), wrong, 1e-9)
+        same(promise.wrong_guesses_of_rho(Fraction(rho)), wrong, 1e-9)
 
 
 @formula("2.1")

@@ -8,9 +8,9 @@ from countveil.inference import gibbs
 from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.laws.counts import NegativeBinomial, Poisson
+from countveil.models.einsum import axis_sizes, parse_spec
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior, RegressionPrior
-from countveil.models.spec import axis_sizes, parse_spec
 from tests.factorizations import rates_of
 from tests.joint import (
     FALSE_ALARM,

@@ -22,11 +22,11 @@ from countveil.laws.counts import NegativeBinomial, Poisson
 from countveil.laws.counts.negative_binomial import log_density
 from countveil.laws.counts.protocol import parameters_at
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC
+from countveil.models.einsum import axis_sizes, parse_spec
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior
 from countveil.models.priors.gamma_chain import GammaChainPrior
 from countveil.models.priors.learned_shape import LearnedShapePrior
-from countveil.models.spec import axis_sizes, parse_spec
 from tests.factorizations import CASES, alpha_of, mask_of, observe, rates_of
 from tests.factorizations import model_of as factorization_of
 from tests.inference.test_cavi import largest_fall
@@ -67,7 +67,7 @@ def statistics(factors, hypers, parameters):
     return [parameters[0].mean(), parameters[0][0], np.mean(np.log(hypers[0])), rates.mean(), rates[0, 0]]
 
 
-def p_values(axis, learned=True, move=dispersion.moved):
+def p_values(axis, learned=True):
     """Kolmogorov-Smirnov p-values of states after the moves against states from the prior."""
     rng, model, before, after = np.random.default_rng(5), model_of(axis, learned), [], []
     for _ in range(STATES):
@@ -78,7 +78,9 @@ def p_values(axis, learned=True, move=dispersion.moved):
             s = np.maximum(factors[0] @ factors[1].T / -np.log1p(-p), 1e-12)
             counts = rng.negative_binomial(s, 1.0 - p)
             data = cv.PrivatizedCounts(counts + two_sided_geometric(np.full(SHAPE, ALPHA), rng), ALPHA)
-            factors, hypers, parameters = move(factors, hypers, parameters, data, model, SERIAL, rng, number)
+            factors, hypers, parameters = dispersion.moved(
+                factors, hypers, parameters, Plan(data, model), model, SERIAL, rng, number
+            )
         after.append(statistics(factors, hypers, parameters))
     a, b = np.array(before), np.array(after)
     varies = a.std(axis=0) > 0.0

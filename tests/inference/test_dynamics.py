@@ -8,10 +8,10 @@ from countveil.data.observations import PrivatizedCounts
 from countveil.inference import augmented_gibbs, gibbs
 from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
+from countveil.models.einsum import axis_sizes, parse_spec
 from countveil.models.factorization import factorization
 from countveil.models.priors import DirichletPrior, GammaChainPrior, dirichlet, gamma_chain
 from countveil.models.priors.gamma_chain import packed
-from countveil.models.spec import axis_sizes, parse_spec
 from tests.dynamics import draw_chain, draw_value, moderate
 from tests.joint import FALSE_ALARM, SERIAL, assert_same_bits, draw_noise_rates, draw_reports, rank_p_values, run_chain
 

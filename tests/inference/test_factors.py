@@ -187,7 +187,7 @@ def allocations(model, found, observations, repeats, seed=1):
     (theta, phi), plan = model.matrices(found), Plan(observations, model)
     rng = np.random.default_rng(seed)
     for sweep in range(repeats):
-        drawn = gibbs.allocate(plan, model, LAW, theta, phi, streams, sweep, SERIAL)
+        drawn = gibbs.sweep_rows(plan, model, LAW, theta, phi, None, streams, sweep, SERIAL)
         yield [
             count
             for side, value, matrix in zip(

@@ -308,7 +308,7 @@ def test_parameters_of_the_likelihood_are_updated_by_the_tally_of_each_sweep(fus
         counts = np.ones(phi.shape)
         return gibbs.Drawn(theta, np.ones(theta.shape), counts, counts, np.array([1.0, 2.0]))
 
-    monkeypatch.setattr(gibbs, "sweep_rows" if fused else "allocate", drawn)
+    monkeypatch.setattr(gibbs, "sweep_rows", drawn)
     monkeypatch.setattr(gibbs, "update_after_allocation", lambda *given: None)
     model = small_model(SIZE)._replace(likelihood=CountsSweeps())
     if not fused:

@@ -8,10 +8,10 @@ from countveil.data.observations import PrivatizedCounts
 from countveil.inference import gibbs
 from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
+from countveil.models.einsum import axis_sizes, parse_spec
 from countveil.models.factorization import factorization
 from countveil.models.priors import DirichletPrior, LayeredRowsPrior, dirichlet, layered_rows
 from countveil.models.priors.layered_rows import packed
-from countveil.models.spec import axis_sizes, parse_spec
 from tests.joint import FALSE_ALARM, SERIAL, assert_same_bits, draw_reports, rank_p_values, run_chain
 from tests.layers import draw_layers, moderate
 

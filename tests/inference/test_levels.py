@@ -9,10 +9,10 @@ from countveil.inference import gibbs
 from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.laws.counts import POISSON, NegativeBinomial
+from countveil.models.einsum import axis_sizes, parse_spec
 from countveil.models.factorization import factorization
 from countveil.models.priors import DirichletPrior, GammaChainPrior, LevelPrior
 from countveil.models.priors.gamma_chain import packed
-from countveil.models.spec import axis_sizes, parse_spec
 from tests import levels as forwards
 from tests.dynamics import draw_chain, draw_value
 from tests.inference.test_dynamics import LEVELS, K, T, moderate_priors  # noqa: F401

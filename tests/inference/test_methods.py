@@ -13,8 +13,8 @@ from countveil.common.parameters import check_rules, declared
 from countveil.data.observations import ExactCounts, Observations
 from countveil.inference import methods
 from countveil.inference.algorithm import Method
-from countveil.inference.chains import Sampler
 from countveil.inference.methods import METHODS, check_model, from_file, in_file, made, method_of, options_of, those
+from countveil.inference.run import Sampler
 from countveil.laws.counts import Poisson
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC
 from countveil.models.priors import GammaPrior, RegressionPrior

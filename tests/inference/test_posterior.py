@@ -2,14 +2,20 @@ import copy
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from countveil.common.fit_files import LEAST_RATE
-from countveil.data.observations import PrivatizedCounts
+from countveil.data.mechanism_checks import MechanismCheck
+from countveil.data.observations import ExactCounts, PrivatizedCounts
+from countveil.data.reports import Reports
+from countveil.inference import posterior
 from countveil.inference.algorithm import Fitted
+from countveil.inference.diagnostics import Share, Totals
 from countveil.inference.draws import Draws, Point, Schedule
 from countveil.inference.identify import identify
 from countveil.inference.posterior import data_tree, label_free, mean_rate
 from countveil.models.layout import Layout
+from countveil.privacy.mechanisms import Suppression
 from tests.joint import small_model
 
 C, S, D, V, K = 2, 5, 6, 7, 3
@@ -144,3 +150,82 @@ def test_label_free_quantities_do_not_depend_on_the_order_of_topics():
     np.testing.assert_allclose(quantities["rate of each doc"], mu.sum(axis=3), rtol=1e-5)
     np.testing.assert_allclose(quantities["rate of each word"], mu.sum(axis=2), rtol=1e-5)
     np.testing.assert_allclose(quantities["total rate"], mu.sum(axis=(2, 3)), rtol=1e-5)
+
+
+TOTALS = Totals(5.0, 1.0, 4.0, 3.0, 6.0)
+WITHOUT = Totals(5.0, 1.0, 4.0, None, None)
+FOUND = MechanismCheck(("No.",), ("Not that.",), ("Nor that.",))
+
+
+@pytest.mark.parametrize("totals", [TOTALS, WITHOUT])
+def test_what_is_kept_comes_back(totals):
+    tree = xr.DataTree()
+    assert (posterior.share_kept(tree), posterior.totals_kept(tree), posterior.mechanism_kept(tree)) == (
+        None,
+        None,
+        None,
+    )
+    share = Share(0.9, 0.1)
+    tree.attrs = posterior.kept_share(share) | posterior.kept_totals(totals) | posterior.kept_mechanism(FOUND)
+    posterior.check_kept(tree)
+    assert (posterior.share_kept(tree), posterior.totals_kept(tree), posterior.mechanism_kept(tree)) == (
+        share,
+        totals,
+        FOUND,
+    )
+
+
+def test_the_number_of_masked_cells_and_a_digest_of_the_reports_come_back():
+    tree = xr.DataTree()
+    assert (posterior.masked_kept(tree), posterior.reports_kept(tree)) == (None, None)
+    reports = np.array([[2, 0, 1], [0, -1, 3]])
+    data = PrivatizedCounts(reports, 0.5)
+    tree.attrs = posterior.kept_data(data)
+    posterior.check_kept(tree)
+    assert (posterior.masked_kept(tree), posterior.reports_kept(tree)) == (0, posterior.digest_of(data))
+    assert posterior.digest_of(PrivatizedCounts(np.maximum(reports, 0), 0.5)) == posterior.digest_of(data)
+    rows = [np.array([[2, 0, 1], [0, 0, 0]]), np.array([[2, 0, 0], [0, 0, 1]])]
+    assert len({posterior.digest_of(PrivatizedCounts(each, 0.5)) for each in rows}) == 2
+    for other in (reports[:, ::-1], reports[::-1], reports * [[1, 1, 2], [1, 1, 1]]):
+        assert posterior.digest_of(PrivatizedCounts(other, 0.5)) != posterior.digest_of(data)
+
+
+def test_a_digest_is_the_same_however_much_is_read_at_once(monkeypatch):
+    data = PrivatizedCounts(np.random.default_rng(1).poisson(1.0, (20, 9)), 0.5)
+    whole = posterior.digest_of(data)
+    for entries in (1, 7):
+        monkeypatch.setattr(posterior, "ENTRIES_AT_ONCE", entries)
+        assert posterior.digest_of(data) == whole
+
+
+def test_true_counts_leave_no_digest():
+    assert posterior.kept_data(ExactCounts(np.ones((2, 2), dtype=int))) == {"masked_cells": 0}
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"signal_share": "0.9"},
+        {"total_reported": 1.0, "total_error": 2.0},
+        {name: value for name, value in posterior.kept_totals(TOTALS).items() if name != "total_error"},
+        {"signal_share": 0.9},
+        {"masked_cells": "5"},
+        {"reports": 5},
+        {"reports": "0" * 63 + "g"},
+        posterior.kept_totals(TOTALS) | {"total_lower": np.array([1.0, 2.0])},
+    ],
+)
+def test_what_is_no_number_or_not_whole_is_refused(attributes):
+    tree = xr.DataTree()
+    tree.attrs = attributes
+    with pytest.raises(ValueError, match="must state"):
+        posterior.check_kept(tree)
+
+
+def test_a_digest_is_of_reports_and_not_of_their_codes():
+    reports = np.array([[10, 15, np.nan], [25, np.nan, 40]])
+    other = np.where(reports == 40, 35, reports)
+    by = [Reports(each, Suppression(10)) for each in (reports, other, reports.copy())]
+    assert (by[0].reports == by[1].reports).all()
+    first, second, third = map(posterior.digest_of, by)
+    assert first == third != second

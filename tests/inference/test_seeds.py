@@ -10,9 +10,9 @@ from countveil.inference.identify import identify
 from countveil.inference.plan import Plan
 from countveil.inference.streams import Streams
 from countveil.laws.counts import NegativeBinomial, Poisson
+from countveil.models.einsum import axis_sizes
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior, LearnedShapePrior, SeededPrior
-from countveil.models.spec import axis_sizes
 from tests.joint import (
     SERIAL,
     SPEC,

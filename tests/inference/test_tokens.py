@@ -530,7 +530,7 @@ def test_counts_have_the_law_of_visits(always):
     for seed in (1, 2):
         drawn = []
         for i in range(n):
-            sums = gibbs.allocate(plan, model, law, theta, phi, Streams.of_chain(seed, 0), i, SERIAL)
+            sums = gibbs.sweep_rows(plan, model, law, theta, phi, None, Streams.of_chain(seed, 0), i, SERIAL)
             drawn.append(np.concatenate([sums.row_counts.ravel(), sums.counts.ravel(), sums.tally]))
         found.append(np.array(drawn))
         plan.tokens = None  # the second time

@@ -16,13 +16,13 @@ from numba.core.event import Listener, install_listener
 from countveil.kernels import law as stubs
 from countveil.kernels.compiled import Math, kernel, plain, plain_elementwise, subroutine
 from countveil.kernels.law import provides
-from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricKernel
+from countveil.laws.noise.two_sided_geometric.noise import TwoSidedGeometricKernel
 from tests.plain import about_compiling
 
 SOURCE = """
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.law import by_class, provides
-from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricKernel
+from countveil.laws.noise.two_sided_geometric.noise import TwoSidedGeometricKernel
 
 
 @by_class

@@ -13,9 +13,9 @@ from countveil.inference.scoring import log_likelihood, total_rate
 from countveil.kernels.random import digamma
 from countveil.laws.counts import POISSON, NegativeBinomial
 from countveil.laws.counts.protocol import in_counts
+from countveil.models.einsum import axis_sizes
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior
-from countveil.models.spec import axis_sizes
 from countveil.privacy.mechanisms import Suppression
 from tests.joint import SERIAL, two_sided_geometric
 from tests.laws.counts.test_negative_binomial import SIZE, SPECS, p_of_cells, parameters

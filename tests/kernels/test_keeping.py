@@ -22,9 +22,9 @@ from tests.strangers import BECOME, ROOT, UID, installed, open_folder, own_folde
 pytestmark = pytest.mark.long
 
 CODE = """
-from countveil.distributions import bessel
+from countveil import distributions
 from countveil.kernels.series import balance_point
-print(balance_point(2, 3.0) > 0, bessel._mode(2, 3.0), balance_point.stats.cache_hits.total())
+print(balance_point(2, 3.0) > 0, distributions._mode_of_bessel(2, 3.0), balance_point.stats.cache_hits.total())
 """
 WORKS = "True 0 {hits}"
 WARNING = "compiled functions cannot be kept, so every process compiles them again"

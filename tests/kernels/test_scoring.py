@@ -3,11 +3,19 @@
 import numpy as np
 import pytest
 
+from countveil.bridges import protected_counts
 from countveil.data.observations import PrivatizedCounts
-from countveil.kernels import tiles
+from countveil.inference.scoring import tables_of
+from countveil.inference.tokens import NO_CODES
+from countveil.kernels import scoring, tiles
 from countveil.kernels.scoring import log_likelihood_rows, score_cells, stored_rates
 from countveil.kernels.tiles import is_dense
+from countveil.kernels.windows import WindowLaw
+from countveil.laws.counts import POISSON, NegativeBinomial
 from tests.joint import LAW, LAWS, truncated_logpmf
+from tests.kernels.test_tokens import REPORTS
+from tests.laws.noise.codes import kernels_of_reports
+from tests.laws.noise.laws import CASES
 
 PLACES = np.zeros((2, 200), dtype=np.int64)
 
@@ -89,3 +97,19 @@ def test_rates_are_those_of_the_entries(share, dense):
     stored_rates(block, theta[4:81], phi, found)
     rows = np.repeat(np.arange(4, 81), np.diff(block.indptr))
     np.testing.assert_allclose(found, (theta @ phi.T)[rows, block.columns], rtol=1e-13)
+
+
+RATES = np.concatenate([[1e-300, 1e-9], np.geomspace(1e-7, 3e5, 300)])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("p", [None, 0.6, 0.97])
+def test_scores_are_those_of_sums(p):
+    likelihood = POISSON if p is None else NegativeBinomial(p)
+    for name in ("random rounding", "cut geometric", "discrete"):
+        mechanism, report = CASES[name][0], REPORTS[name]
+        law = WindowLaw(kernels_of_reports(mechanism, [report]), likelihood.counts)
+        tables = tables_of(law, NO_CODES._replace(code_c=np.array([1])))
+        found = [scoring.tabled_score(law, tables, 0, rate) for rate in RATES]
+        wanted = protected_counts.expected(np.full(RATES.size, report), RATES, mechanism, p).log_probability
+        np.testing.assert_allclose(found, wanted, rtol=1e-8, atol=1e-8)

@@ -9,7 +9,7 @@ from countveil.engines.blocks import row_blocks
 from countveil.kernels import start as kernels
 from countveil.kernels.entries import MASKED
 from countveil.kernels.tiles import COLUMNS_PER_TILE
-from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricKernel
+from countveil.laws.noise.two_sided_geometric.noise import TwoSidedGeometricKernel
 
 ROWS, K = 9, 5
 NOISE = TwoSidedGeometricKernel()

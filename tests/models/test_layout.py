@@ -2,9 +2,9 @@
 
 import pytest
 
+from countveil.models.einsum import axis_sizes, parse_spec
 from countveil.models.factorization import factorization, typical_priors
 from countveil.models.layout import default_part, listable
-from countveil.models.spec import axis_sizes, parse_spec
 
 
 def model(text, **options):

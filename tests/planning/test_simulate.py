@@ -62,7 +62,7 @@ def test_the_noise_is_simulated_and_never_real(monkeypatch):
     def forbidden(*_):
         raise AssertionError("real noise")
 
-    for name in ("draw", "draw_array", "draw_narrow"):
+    for name in ("draw", "draw_narrow"):
         monkeypatch.setattr(f"countveil.privacy.noise.{name}", forbidden)
     simulate(Grid(LEVELS[1:], [5], 2), SOURCE, Silent(), tune=2, draws=4)
 

@@ -5,7 +5,7 @@ import io
 
 import pytest
 
-from countveil.privacy._text import cell, plain
+from countveil.privacy._text import cell, listed, plain
 
 
 @pytest.mark.parametrize(
@@ -64,3 +64,11 @@ def test_no_cell_is_a_formula_where_semicolons_separate(text):
 @pytest.mark.parametrize("text", ["word", "1-2", "a=b", "", "'", "a; b", "a;b=c", "x, -1", "chad | -1"])
 def test_other_cells_stay(text):
     assert cell(text) == text
+
+
+@pytest.mark.parametrize(
+    ("names", "said"), [([], ""), (["a"], "a"), (["a", "b"], "a or b"), (["a", "b", "c"], "a, b or c")]
+)
+def test_names_in_a_sentence(names, said):
+    assert listed(names, "or") == said
+    assert listed(names) == said.replace(" or ", " and ")

@@ -8,7 +8,7 @@ from scipy import stats
 from scipy.special import digamma, logsumexp
 
 import countveil as cv
-from countveil.fit.simulated_releases import check
+from countveil.fit.predictive_checks import check
 from countveil.inference import gibbs
 from countveil.inference.dispersion import unseen_rates
 from countveil.inference.factors import column_exposures, make_links, row_exposures
@@ -19,10 +19,10 @@ from countveil.inference.streams import Streams
 from countveil.laws.counts import LIKELIHOODS, Unseen
 from countveil.laws.counts.laws import law_of, positive_beyond_noise
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC
+from countveil.models.einsum import axis_sizes, parse_spec
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior
-from countveil.models.spec import axis_sizes, parse_spec
-from countveil.report.noise import noise_alone
+from countveil.report.baselines import noise_alone
 from tests.count_laws import laws_by_draws
 from tests.joint import FALSE_ALARM, SERIAL, batch_error, bound, fitted, two_sided_geometric
 from tests.recipes.bursts import PRIOR, Bursts

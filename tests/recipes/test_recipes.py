@@ -255,8 +255,8 @@ def test_a_prior_leaves_the_joint_law_as_it_is(lognormal):
     """Data drawn anew after every sweep: the factors keep their prior's law."""
     from countveil.inference import gibbs
     from countveil.inference.streams import Streams
+    from countveil.models.einsum import axis_sizes, parse_spec
     from countveil.models.priors import GammaPrior
-    from countveil.models.spec import axis_sizes, parse_spec
 
     spec, prior = parse_spec("dk,vk->dv", names=("theta", "phi")), LogNormalPrior(-0.5, 0.6)
     model = factorization(

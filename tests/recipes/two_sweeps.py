@@ -7,7 +7,7 @@ import numpy as np
 
 from countveil.common.parameters import declared
 from countveil.inference import gibbs
-from countveil.inference.chains import Sampler
+from countveil.inference.run import Sampler
 from countveil.inference.starts import automatic
 
 

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from countveil.bridges.protected_counts import Cells, draw_each, read_cells
+from countveil.common.arrays import check_generator
 from countveil.data.labels import axes_of
 from countveil.data.numbering import require_mechanism
 from countveil.data.totals import check_possible, moved_within, overlap_of, read_totals, sums_of
-from countveil.distributions._checks import check_generator
 from countveil.kernels.random import SMALLEST
 from countveil.kernels.report_kernels import CONCAVE, LEAST, MOST
 from countveil.kernels.totals import sweep_others, sweep_pairs

@@ -6,16 +6,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from countveil.data.labels import in_order_of
-from countveil.data.numbering import require_mechanism
-from countveil.distributions._checks import (
+from countveil.common.arrays import (
     FloatArray,
     check_dispersion,
     check_generator,
     check_positive,
     check_together,
     check_whole,
+    refuse,
 )
+from countveil.data.labels import in_order_of
+from countveil.data.numbering import require_mechanism
 from countveil.kernels.compiled import kernel
 from countveil.kernels.random import SMALLEST
 from countveil.kernels.report_kernels import ReportKernels
@@ -24,7 +25,7 @@ from countveil.laws.counts.negative_binomial import NegativeBinomialCell
 from countveil.laws.counts.poisson import PoissonCounts
 from countveil.laws.noise.any_mechanism import kernels_of, said_by
 from countveil.laws.noise.laws import law_of
-from countveil.laws.noise.reading import read_reports, refuse
+from countveil.laws.noise.reading import read_reports
 from countveil.privacy.mechanisms import Elsewhere, Mechanism, TwoSidedGeometric
 
 POISSON = PoissonCounts()

@@ -16,8 +16,8 @@ from importlib import import_module
 from typing import Any
 
 from countveil.bridges.protected_counts import Scores, scores_of
+from countveil.common.arrays import check_alpha
 from countveil.common.extras import install
-from countveil.distributions._checks import check_alpha
 from countveil.kernels.compiled import elementwise, kernel
 from countveil.laws.noise.two_sided_geometric import bursty_reports as bursty_laws
 from countveil.laws.noise.two_sided_geometric import poisson as laws

@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from countveil.bridges import protected_counts
-from countveil.data.labels import in_order_of
-from countveil.distributions._checks import (
+from countveil.common.arrays import (
     FloatArray,
     check_alpha,
     check_dispersion,
@@ -21,13 +20,15 @@ from countveil.distributions._checks import (
     check_positive,
     check_together,
     check_whole,
+    refuse,
 )
-from countveil.distributions.skellam import Skellam
+from countveil.data.labels import in_order_of
+from countveil.distributions import Skellam
 from countveil.kernels import augmented
 from countveil.kernels.compiled import elementwise, kernel
 from countveil.kernels.negative_binomial import draw_bursts
-from countveil.laws.noise.reading import refuse
 from countveil.laws.noise.two_sided_geometric import bursty_reports, poisson
+from countveil.privacy._text import listed
 from countveil.privacy.mechanisms import Mechanism
 
 Reports: TypeAlias = ArrayLike | sparse.sparray | sparse.spmatrix
@@ -317,9 +318,7 @@ def check_once(**given: Any) -> None:
     """Raises ValueError unless what was done to the counts is given in one way."""
     ways = [name for name, value in given.items() if value is not None]
     if len(ways) != 1:
-        last = list(given)[-1]
-        names = f"{', '.join(list(given)[:-1])} or {last}"
-        raise ValueError(f"give either {names}, got {' and '.join(ways) or 'neither'}")
+        raise ValueError(f"give either {listed(list(given), 'or')}, got {' and '.join(ways) or 'neither'}")
 
 
 def check_likelihood(likelihood: str, dispersion: ArrayLike | None) -> None:

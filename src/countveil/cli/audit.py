@@ -8,8 +8,8 @@ import typer
 from countveil.cli.options import read_any_level
 from countveil.cli.output import plain_errors, say
 from countveil.cli.results import Failed, Result, with_result
-from countveil.privacy.any_level import Level
 from countveil.privacy.exact import short
+from countveil.privacy.level import Level
 from countveil.privacy.study import load
 
 

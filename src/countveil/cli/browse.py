@@ -9,6 +9,7 @@ import typer
 from countveil.cli.options import Force
 from countveil.cli.output import check_ending, check_free, plain_errors, say
 from countveil.cli.results import with_quiet
+from countveil.cli.show import FitFile
 
 
 def distinct_names(first: Path, second: Path) -> tuple[str, str]:
@@ -26,7 +27,7 @@ def distinct_names(first: Path, second: Path) -> tuple[str, str]:
 @plain_errors
 @with_quiet
 def browse(
-    fit: Annotated[Path, typer.Argument(help="A fit written by `countveil fit` (.nc).")],
+    fit: FitFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write (.html).")],
     other: Annotated[
         Path | None, typer.Argument(help="A second fit of the same kind, to compare with the first.")

@@ -35,8 +35,8 @@ def checklist(
     if output is not None:
         check_ending(output, ".md")
         check_free(output, force, fit, release)
-    if release is not None and not release.is_file():
-        raise FileNotFoundError(f"no release at {release}")
+    if release is not None:
+        releases.check_release(release)
     found = loaded(fit)
     from countveil.report.checklist import Files, checklist_of
 

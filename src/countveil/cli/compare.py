@@ -172,8 +172,8 @@ def print_table(found: "Comparison") -> None:
 
 def write_plot(found: "Comparison", path: Path) -> None:
     """Write the differences as a picture, in one step."""
-    from countveil.common.files import replacing
     from countveil.plotting import style
+    from countveil.privacy._archive import replacing
 
     figure = style.new_figure(7.0, 1.0 + 0.28 * len(found.names))
     found.plot(ax=figure.subplots())

@@ -48,8 +48,7 @@ def counts(
     check_free(output, force, fit, release)
     if every and sums is not None:
         raise ValueError("--all and --sums cannot be combined: sums already cover all counts")
-    if not release.is_file():
-        raise FileNotFoundError(f"no release at {release}")
+    releases.check_release(release)
     found = loaded(fit)
     from countveil.common.files import write_table
     from countveil.report.loading import over_axes

@@ -45,8 +45,7 @@ def demo(
     if context.invoked_subcommand is not None:
         return
     from countveil.engines.threads import available_threads
-    from countveil.experiments.demo import QUICK, Plan
-    from countveil.experiments.present import present
+    from countveil.experiments.demo import QUICK, Plan, present
 
     plan = QUICK if quick else Plan()
     plan = plan._replace(

@@ -345,7 +345,7 @@ def finish(model: "FactorizationEstimator", output: Path, members: int) -> Resul
 def print_parts(model: "FactorizationEstimator", n: int) -> None:
     """The components of a fit with their n strongest members, one table for each kind and axis."""
     from countveil.fit.naming import merged_in_words
-    from countveil.fit.weighting import weights_in_words
+    from countveil.fit.reading import weights_in_words
 
     weights, merged = weights_in_words(model), merged_in_words(model)
     if weights:

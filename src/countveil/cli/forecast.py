@@ -11,7 +11,7 @@ from countveil.cli.releases import loaded
 from countveil.cli.results import Result, warning_of, with_result
 
 if TYPE_CHECKING:
-    from countveil.fit.forecast_checks import ForecastCheck
+    from countveil.fit.forecasts import ForecastCheck
 
 
 @plain_errors

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from countveil.privacy import PrivacyLevel
-from countveil.privacy.any_level import Level
+from countveil.privacy.level import Level
 
 MODEL, SAMPLER, FILES = "The model", "The sampler", "Files and output"
 """Panels of help for options that most fits leave alone."""

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from countveil.common.files import replacing
-from countveil.privacy._archive import check_replaceable
+from countveil.privacy._archive import check_replaceable, replacing
 from countveil.privacy._text import plain
 
 if TYPE_CHECKING:

@@ -97,8 +97,7 @@ def plan_study(
     """
     from countveil.engines.threads import available_threads
     from countveil.planning import Grid
-    from countveil.planning.answers import read_target, summary
-    from countveil.planning.present import present
+    from countveil.planning.answers import present, read_target, summary
 
     check_folder(output)
     asked = None if study is None else load(study)

@@ -9,7 +9,7 @@ from countveil.cli.options import read_any_level
 from countveil.cli.output import plain_errors, say
 from countveil.cli.plan import DEFAULT_LEVELS
 from countveil.cli.results import Result, with_result
-from countveil.privacy.any_level import Level
+from countveil.privacy.level import Level
 from countveil.privacy.study import load
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from countveil.cli.results import with_quiet
 from countveil.privacy import PrivacyLevel, Release, privatize, privatize_to_files, round_randomly
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy._reports import Labels, describe_labels
-from countveil.privacy.any_level import Level
 from countveil.privacy.counting import format_of
+from countveil.privacy.level import Level
 from countveil.privacy.wording import BOTH
 
 if TYPE_CHECKING:

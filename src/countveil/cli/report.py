@@ -5,16 +5,17 @@ from typing import Annotated
 
 import typer
 
+from countveil.cli import releases
 from countveil.cli.options import Force, Members
 from countveil.cli.output import check_ending, check_free, plain_errors, say
-from countveil.cli.releases import loaded
 from countveil.cli.results import with_quiet
+from countveil.cli.show import FitFile, loaded
 
 
 @plain_errors
 @with_quiet
 def report(
-    fit: Annotated[Path, typer.Argument(help="A fit written by `countveil fit` (.nc).")],
+    fit: FitFile,
     output: Annotated[Path, typer.Option("--output", "-o", help="The page to write (.html).")],
     release: Annotated[
         Path | None,
@@ -46,17 +47,14 @@ def report(
     """
     check_ending(output, ".html", ".htm")
     check_free(output, force, fit, release)
-    if release is not None and not release.is_file():
-        raise FileNotFoundError(f"no release at {release}")
+    if release is not None:
+        releases.check_release(release)
     if naive and release is None:
         raise ValueError("--naive must come with --release, the release that was fitted, got none")
-    from countveil.common import fit_files
-
-    fit_files.check(fit)  # before the models are imported
-    from countveil.fit import DynamicModel, load
+    found = loaded(fit)
+    from countveil.fit import DynamicModel
     from countveil.report import write_report
 
-    found = load(fit)
     ahead = None
     if forecast:
         if not isinstance(found, DynamicModel):
@@ -64,7 +62,7 @@ def report(
                 f"forecast must be 0 for a {type(found).__name__}, which has no time steps, got {forecast}"
             )
         ahead = found.forecast(forecast)
-    data = None if release is None else loaded(release)
+    data = None if release is None else releases.loaded(release)
     judged = write_report(found, output, data, members=members, title=title, naive=naive, forecast=ahead)
     say(judged.line)
     say(f"Wrote {output}: {output.stat().st_size / 1000:.0f} kB.")

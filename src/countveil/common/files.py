@@ -1,13 +1,11 @@
-"""Files that appear whole or not at all."""
+"""Tables as files, and room for large files."""
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from countveil.privacy._archive import check_replaceable, clear_leftovers, naming
+from countveil.privacy._archive import replacing
 from countveil.privacy._text import cell
 
 if TYPE_CHECKING:
@@ -16,29 +14,6 @@ if TYPE_CHECKING:
 TABLES = {".csv": "", ".xlsx": "openpyxl", ".parquet": "pyarrow"}
 """What tables are written as, and what that needs."""
 ROWS_OF_A_SHEET = 2**20
-
-
-@contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A temporary path beside ``path`` to write to; it takes the name at the end, unless an error came first.
-
-    It has the same ending, for writers that go by it. What was at ``path`` stays until the moment of renaming. What a
-    killed process left there is removed, once nobody has written to it for an hour.
-    Raises OSError if there is a device, a pipe or a directory: renaming would put a file in its place.
-    """
-    target = Path(path)
-    check_replaceable(target)
-    clear_leftovers(target)
-    temporary = target.with_name(f".{os.urandom(6).hex()}.{target.name}")
-    try:
-        with naming(target, temporary):
-            yield temporary
-            with open(temporary, "rb+") as file:
-                os.fsync(file.fileno())
-            os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def make_room(temporary: Path, n_bytes: int, path: str | os.PathLike[str]) -> None:

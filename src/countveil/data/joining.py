@@ -17,11 +17,11 @@ from countveil.data.provenance import Layer, Provenance, joint_promise, promise_
 from countveil.data.reports import Reports
 from countveil.laws.noise.laws import law_of
 from countveil.privacy import Release
-from countveil.privacy._archive import available_memory
 from countveil.privacy._cells import ByCell
+from countveil.privacy._memory import available_memory
 from countveil.privacy._waves import added
-from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
+from countveil.privacy.level import Level
 from countveil.privacy.mechanisms import Mechanism
 from countveil.privacy.names import clash, identity, spelt_alike
 

@@ -14,8 +14,9 @@ import scipy.sparse as sp
 
 from countveil.data.matrices import whole_values
 from countveil.data.provenance import Provenance
-from countveil.privacy import Release, network, privatize
-from countveil.privacy.any_level import Level
+from countveil.privacy import Release, privatize
+from countveil.privacy.level import Level
+from countveil.privacy.privatize import recorded
 
 WHOLE = re.compile("[+-]?[0-9]{1,18}", re.ASCII)
 
@@ -162,7 +163,7 @@ def above_diagonal(release: Release) -> Release:
         raise ValueError(f"release must be square, one row and one column per actor, got {release.shape}")
     if release.directed:
         raise ValueError("release must be an undirected network, got a directed network")
-    return network.recorded(release, False)
+    return recorded(release, False)
 
 
 def links_among(

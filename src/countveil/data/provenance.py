@@ -25,8 +25,8 @@ from countveil.privacy import PrivacyLevel, Release
 from countveil.privacy._cells import ByCell
 from countveil.privacy._waves import added, by_person
 from countveil.privacy._waves import promise_of as promise_of_people
-from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
+from countveil.privacy.level import Level
 from countveil.privacy.mechanisms import Mechanism
 
 SAME_NOISE = 1e-9
@@ -72,12 +72,6 @@ class Published(NamedTuple):
     def of(cls, layers: Sequence[Layer], shape: tuple[int, ...]) -> "Published":
         """Of data as they were given, with the first axis for rows."""
         return cls(tuple(layers), shape, ((0,), tuple(range(1, len(shape)))))
-
-    @property
-    def n_mechanisms(self) -> int:
-        """How many different ones there are."""
-        different = [numbered_mechanisms(layer.mechanism, self.shape)[0] for layer in self.layers]
-        return len({each for several in different for each in several})
 
     def folded(self, shape: tuple[int, ...]) -> "Published":
         """The same for a tensor whose columns are those of the matrix."""

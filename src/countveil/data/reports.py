@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 
+from countveil.common.arrays import refuse
 from countveil.data import joined_files
 from countveil.data.covariates import names_in, stated_covariates
 from countveil.data.frames import Cells
@@ -32,10 +33,10 @@ from countveil.data.totals import Totals, check_possible, read_totals
 from countveil.kernels.report_kernels import CONCAVE
 from countveil.laws.noise import NOISES
 from countveil.laws.noise.any_mechanism import AnyMechanismNoise
-from countveil.laws.noise.reading import LARGEST, numbers_of, read_reports, refuse
+from countveil.laws.noise.reading import LARGEST, numbers_of, read_reports
 from countveil.privacy import Release
 from countveil.privacy._cells import ALL_MASKED, ByCell
-from countveil.privacy.any_level import Level
+from countveil.privacy.level import Level
 from countveil.privacy.mechanisms import Interval, Mechanism, TwoSidedGeometric
 
 OPTIONS = "row_labels", "column_labels", "labels", "row_offset", "column_offset", "exposure"

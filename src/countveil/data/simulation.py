@@ -6,10 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from countveil.privacy import PrivacyLevel, Release, _counts, network
-from countveil.privacy.any_level import Level
-from countveil.privacy.concentrated import ConcentratedLevel
-from countveil.privacy.privatize import read_levels, read_truncate, release
+from countveil.privacy import PrivacyLevel, Release, _counts
+from countveil.privacy.level import ConcentratedLevel, Level
+from countveil.privacy.privatize import check_network, read_levels, read_truncate, recorded, release
 
 
 def simulate_release(
@@ -36,12 +35,12 @@ def simulate_release(
     if not isinstance(rng, np.random.Generator):
         raise TypeError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}")
     table = _counts.read(counts, row_labels, column_labels, vocabulary)
-    network.check_counts(table, directed)
+    check_network(table, directed)
     levels = read_levels(level, table.shape[0], table.labels[0])
     truncate = read_truncate(truncate, table, levels)
     noise = _noise(levels, (table.shape[0], math.prod(table.shape[1:])), rng)
     made = release(table, levels, truncate, lambda start, stop: noise[start:stop], simulated=True)
-    return network.recorded(made, directed)
+    return recorded(made, directed)
 
 
 def _noise(

@@ -18,15 +18,16 @@ from sklearn.exceptions import ConvergenceWarning
 
 from countveil.common.console import ProgressWatcher, console, error_console
 from countveil.common.extras import install
-from countveil.common.files import replacing, write_csv
+from countveil.common.files import write_csv
 from countveil.data.networks import graph_counts, privatize_graph
 from countveil.data.observations import ExactCounts, NaiveCounts
-from countveil.experiments.figures import save_heatmaps
+from countveil.experiments.demo import save_heatmaps
 from countveil.fit import BlockModel
 from countveil.fit.base import check_whole
 from countveil.inference.starts.alternating import least_squares
 from countveil.planning.contenders import LEAST_SQUARES_ITERATIONS, rate_scores
 from countveil.privacy import PrivacyLevel, Release
+from countveil.privacy._archive import replacing
 
 OURS, NAIVE, LEAST_SQUARES, TRUE_COUNTS = "countveil", "naive", "least squares", "true counts"
 

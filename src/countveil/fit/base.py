@@ -45,25 +45,24 @@ from countveil.fit.rows import (
 )
 from countveil.fit.starting import check_another, start_of
 from countveil.fit.totals import misses_counts, totals_of
-from countveil.fit.weighting import weigh
 from countveil.inference import posterior as posteriors
 from countveil.inference.algorithm import BaseEstimator, Checkpoint, Fitted, Method, Settings
-from countveil.inference.chains import Sampler
 from countveil.inference.checkpoint import seed_of
 from countveil.inference.diagnostics import Diagnostics, FitWarning, State, signal_share
 from countveil.inference.draws import Schedule, rounds_of
 from countveil.inference.facts import mean_rate_without_offsets
-from countveil.inference.kept import kept_data, kept_mechanism, kept_share, kept_totals
+from countveil.inference.folds import weigh
 from countveil.inference.matching import Matched, weights_of
 from countveil.inference.methods import METHODS, check_learned_shapes, check_likelihood, fit, in_file, method_of
+from countveil.inference.posterior import kept_data, kept_mechanism, kept_share, kept_totals
 from countveil.inference.progress import compiling_told
-from countveil.inference.run import named_start
+from countveil.inference.run import Sampler, named_start
 from countveil.inference.svi import Stream, store
 from countveil.laws.counts import POISSON, Likelihood, NegativeBinomial
+from countveil.models.einsum import Spec, axis_sizes
 from countveil.models.factorization import Factorization, factorization, model_facts, typical_priors
 from countveil.models.layout import Layout
 from countveil.models.priors import LEARNED, USUAL_SHAPE, GammaPrior, LearnedShapePrior
-from countveil.models.spec import Spec, axis_sizes
 from countveil.privacy import Release
 
 if TYPE_CHECKING:
@@ -402,8 +401,7 @@ class FactorizationEstimator(Options, BaseEstimator):
         stacked = isinstance(method, Sampler) and method.weights == "stacked"
         if stacked and tree["posterior"].sizes["chain"] > 1:
             assert isinstance(data, Observations)
-            self.posterior_ = tree
-            weigh(self, data, self.seed_)
+            weigh(tree, self.model_, layout, data, self.seed_)
         self._adopt(tree)
         diagnosed = cache(partial(results.diagnosed, self))  # a second of a large fit, which two questions share
         if not isinstance(data, ReleaseFiles):

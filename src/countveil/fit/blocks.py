@@ -17,9 +17,9 @@ from countveil.fit.choosing import chosen_likelihood, size_of
 from countveil.fit.effects import Effects
 from countveil.fit.rows import Formula, with_covariates
 from countveil.kernels.entries import MASKED
+from countveil.models.einsum import Spec, parse_spec
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import Layout, Part
-from countveil.models.spec import Spec, parse_spec
 
 BY_CHANCE = 1e-6  # how seldom a directed network may be taken for an undirected one
 

@@ -11,7 +11,6 @@ from scipy.special import ndtri
 
 from countveil.common.parameters import check_choice, check_integer
 from countveil.data.observations import Observations
-from countveil.engines.memory import available_memory, in_words
 from countveil.fit.parameters import check_interval
 from countveil.fit.predicting import (
     CELLS_AT_ONCE,
@@ -25,11 +24,12 @@ from countveil.fit.predicting import (
 from countveil.fit.predictive_checks import estimates
 from countveil.fit.reading import as_calibrated
 from countveil.inference import posterior as posteriors
-from countveil.inference.kept import mechanism_kept
+from countveil.inference.posterior import mechanism_kept
 from countveil.inference.predict import counts_of_cells, laws_of_counts
 from countveil.kernels.report_kernels import LEAST, MOST
 from countveil.laws.counts.given_reports import Cells, CountsGivenReports
 from countveil.laws.noise import AnyMechanismNoise
+from countveil.privacy._memory import available_memory, in_words
 from countveil.privacy.mechanisms import Composed, Mechanism, RandomRounding, Rounding, TopCoding
 
 if TYPE_CHECKING:

@@ -15,18 +15,28 @@ from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator, Given
 from countveil.fit.choosing import chosen_likelihood, own_choice, size_of
 from countveil.fit.component_tables import Chain, component_counts, mixture, shares_of, tails
-from countveil.fit.forecast_checks import LAST, SEASONAL, THREE, ForecastCheck, compared, fitted_quietly
-from countveil.fit.forecasts import Forecast, check_parameters, middle_of_step, simulated
+from countveil.fit.forecasts import (
+    LAST,
+    SEASONAL,
+    THREE,
+    Forecast,
+    ForecastCheck,
+    check_parameters,
+    compared,
+    fitted_quietly,
+    middle_of_step,
+    simulated,
+)
 from countveil.fit.parameters import check_interval
 from countveil.fit.reading import as_calibrated
 from countveil.fit.time_labels import AUTO, SHORTEST, Season, named_seasons, season_of
 from countveil.inference.matching import places, unweighted
 from countveil.inference.methods import METHODS
+from countveil.models.einsum import Spec, parse_spec
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import PREVIOUS, Layout, checked_modes
 from countveil.models.priors import DirichletPrior, GammaChainPrior, LevelPrior, Prior
 from countveil.models.priors.levels import PERSISTENCE, SMOOTHNESS
-from countveil.models.spec import Spec, parse_spec
 from countveil.privacy import Release
 
 AXES = "abcdefghij"

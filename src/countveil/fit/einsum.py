@@ -12,10 +12,10 @@ from countveil.data.labels import Axis, in_order, tabled
 from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.fit.base import FactorizationEstimator, Given
+from countveil.models.einsum import Spec, parse_spec
 from countveil.models.factorization import Factorization, factorization
 from countveil.models.layout import HYPERS, RESERVED, Layout, default_layout
 from countveil.models.priors import LEARNED, GammaPrior, LearnedShapePrior
-from countveil.models.spec import Spec, parse_spec
 
 
 @declared

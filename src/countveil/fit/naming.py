@@ -52,17 +52,22 @@ def with_another(sets: Sets, numbers: Iterable[Any], most: int) -> Sets:
     return sorted([*(each for each in sets if each not in joined), one])
 
 
+def stated_by_group(tree: xr.DataTree, key: str, what: str, most: Mapping[str, int]) -> dict[str, Any]:
+    """What an attribute of a fit states in JSON of groups of components; raises ValueError for other groups."""
+    stated = tree.attrs.get(key, "{}")
+    every = json.loads(stated) if isinstance(stated, str) else None
+    if not isinstance(every, dict) or not set(every) <= set(most):
+        raise ValueError(f"must state {what} of {sorted(most)}, got {stated!r:.40}")
+    return every
+
+
 def check_merged_kept(tree: xr.DataTree, most: Mapping[str, int]) -> None:
     """Refuse sets that no fit keeps; ``most`` is how many components of each group there may be.
 
     Raises:
         ValueError: the rule, and what was found.
     """
-    stated = tree.attrs.get(MERGED, "{}")
-    every = json.loads(stated) if isinstance(stated, str) else None
-    if not isinstance(every, dict) or not set(every) <= set(most):
-        raise ValueError(f"must state merged components of {sorted(most)}, got {stated!r:.40}")
-    for group, sets in every.items():
+    for group, sets in stated_by_group(tree, MERGED, "merged components", most).items():
         found: Sets = []
         for numbers in sets if isinstance(sets, list) else [None]:
             if not isinstance(numbers, list):
@@ -237,11 +242,7 @@ def check_names_kept(tree: xr.DataTree, most: Mapping[str, int]) -> None:
     Raises:
         ValueError: the rule, and what was found.
     """
-    stated = tree.attrs.get(NAMES, "{}")
-    every = json.loads(stated) if isinstance(stated, str) else None
-    if not isinstance(every, dict) or not set(every) <= set(most):
-        raise ValueError(f"must state names of the components of {sorted(most)}, got {stated!r:.40}")
-    for group, names in every.items():
+    for group, names in stated_by_group(tree, NAMES, "names of the components", most).items():
         if not isinstance(names, dict) or not all(k.isascii() and k.isdecimal() for k in names):
             raise ValueError(f"must state names by number, got {names!r:.40}")
         try:

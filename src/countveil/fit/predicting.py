@@ -13,8 +13,8 @@ from countveil.data.matrices import check_mask, check_whole_counts
 from countveil.data.observations import Observations
 from countveil.data.totals import refuse_totals
 from countveil.fit.parameters import check_interval
+from countveil.fit.predictive_checks import chances_of, made_alike, made_with, one_mechanism, report_of
 from countveil.fit.reading import ENDS
-from countveil.fit.simulated_releases import chances_of, made_alike, made_with, one_mechanism, report_of
 from countveil.inference import posterior as posteriors
 from countveil.inference import totals
 from countveil.inference.predict import laws_of_counts, refuse_masked, simulated_counts, simulated_reports

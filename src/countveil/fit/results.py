@@ -10,13 +10,13 @@ import pandas as pd
 import xarray as xr
 
 from countveil.common import fit_files
-from countveil.common.files import make_room, replacing
+from countveil.common.files import make_room
 from countveil.fit.choosing import choice_in_words, keep_choice
 from countveil.fit.naming import check_merged_kept, check_names_kept
 from countveil.fit.parameters import check_interval
 from countveil.fit.predicting import mask_of
+from countveil.fit.predictive_checks import has_check
 from countveil.fit.reading import as_calibrated
-from countveil.fit.simulated_releases import has_check
 from countveil.fit.totals import SETTLED, doubt_of, lack_of_data, totals_together
 from countveil.inference import compact, tuning
 from countveil.inference import posterior as posteriors
@@ -30,15 +30,16 @@ from countveil.inference.diagnostics import (
     unshared_in_words,
 )
 from countveil.inference.file_checks import check_model, check_tree
-from countveil.inference.kept import mechanism_kept, share_kept, totals_kept
 from countveil.inference.matching import GROUP
 from countveil.inference.methods import METHODS, from_file, method_of
+from countveil.inference.posterior import mechanism_kept, share_kept, totals_kept
 from countveil.inference.predict import log_predictive as mean_of_draws
 from countveil.inference.predict import pointwise_log_likelihood
 from countveil.laws.counts import NegativeBinomial
+from countveil.models.einsum import axis_sizes
 from countveil.models.factorization import check_digests, model_of
 from countveil.models.layout import latent_groups
-from countveil.models.spec import axis_sizes
+from countveil.privacy._archive import replacing
 
 if TYPE_CHECKING:
     from countveil.fit.base import FactorizationEstimator

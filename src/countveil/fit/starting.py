@@ -10,11 +10,14 @@ import xarray as xr
 from countveil.common.parameters import check_choice
 from countveil.data.labels import is_default, texts_of
 from countveil.inference import dispersion
-from countveil.inference.chains import STARTS
-from countveil.inference.starts import Start
+from countveil.inference.em import refined
+from countveil.inference.starts import Start, automatic, least_squares, spectral
 from countveil.inference.starts.given import Given
 from countveil.models.factorization import Factor, Factorization
 from countveil.models.layout import HYPERS, Layout, latent_groups
+
+STARTS: dict[str, Start] = {"auto": automatic, "least-squares": least_squares, "spectral": spectral, "em": refined}
+"""Where fits begin, by the names that users write."""
 
 LARGEST = 1e17  # no count that is taken is as large
 RTOL, ATOL = 1e-4, 1e-140  # of means of many draws of one value in float32, which holds no 1e-150

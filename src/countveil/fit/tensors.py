@@ -13,8 +13,8 @@ from countveil.fit.base import FactorizationEstimator
 from countveil.fit.choosing import size_of
 from countveil.fit.effects import Effects
 from countveil.fit.rows import Formula, with_covariates
+from countveil.models.einsum import Spec, parse_spec
 from countveil.models.layout import Layout, checked_modes
-from countveil.models.spec import Spec, parse_spec
 
 AXES = "abcdefghij"
 

@@ -20,9 +20,9 @@ from countveil.fit.known_topics import KnownTopics, SeedWords
 from countveil.fit.layers import Sizes
 from countveil.fit.naming import NAMES
 from countveil.fit.rows import Formula, with_covariates, with_dates, with_layers
+from countveil.models.einsum import Spec, parse_spec
 from countveil.models.factorization import Factorization
 from countveil.models.layout import Layout, Part
-from countveil.models.spec import Spec, parse_spec
 
 TOPICS = Part(
     "topic",

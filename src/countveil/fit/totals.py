@@ -9,10 +9,9 @@ from countveil.data.mechanism_checks import usable_codes
 from countveil.data.observations import Observations, runs_of
 from countveil.inference.diagnostics import Diagnostics, State, Totals, number
 from countveil.inference.facts import facts_of
-from countveil.inference.kept import share_kept
 from countveil.inference.matching import places
 from countveil.inference.methods import METHODS
-from countveil.inference.posterior import evenly, n_draws
+from countveil.inference.posterior import evenly, n_draws, share_kept
 from countveil.inference.row_gammas import summarised
 from countveil.kernels.entries import MASKED
 from countveil.kernels.report_kernels import GUESS, LEAST, MOST

@@ -18,10 +18,10 @@ import numpy as np
 
 from countveil.common.parameters import declared
 from countveil.engines.blocks import Arrays, Block, Engine
-from countveil.inference.chains import Sampler
 from countveil.inference.factors import DrawRule, sampled_counts, update_after_allocation
 from countveil.inference.gibbs import Info
 from countveil.inference.plan import Plan
+from countveil.inference.run import Sampler
 from countveil.inference.scoring import total_rate
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import ROWS, SPLITS, START, Streams

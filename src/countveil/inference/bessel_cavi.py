@@ -30,8 +30,8 @@ from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference.algorithm import bind
 from countveil.inference.cavi import expected_priors, geometric_means, initial_hypers, update_hypers
 from countveil.inference.factors import MeanRule, expected_counts, update_after_allocation
-from countveil.inference.optimising import Optimiser
 from countveil.inference.plan import Plan
+from countveil.inference.run import Optimiser
 from countveil.inference.scoring import log_likelihood
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
@@ -39,7 +39,7 @@ from countveil.kernels import bessel_cavi as kernels
 from countveil.laws.counts.laws import law_of
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC
 from countveil.laws.noise.two_sided_geometric.formulas import exposure
-from countveil.models.contraction import Side
+from countveil.models.einsum import Side
 from countveil.models.factorization import Factorization
 
 Center = Literal["mode", "mean"]
@@ -127,11 +127,8 @@ def update(
     exposed, law = plan.fully_exposed, law_of(observations.noise, model.likelihood)
     links = exposed.links(law)
     update_after_allocation(model, law, factors, row_counts, counts, exposed.data, links, rule, engine)
-    shapes, rates = list(means), [np.ones_like(mean) for mean in means]
-    for f in model.free:
-        shapes[f], rates[f] = rule.shapes[f], rule.rates[f]
     new_hypers = update_hypers(model, plan.scales, hypers, factors)
-    return State(tuple(shapes), tuple(rates), new_hypers, sweep, noise)
+    return State(*rule.gammas(model, means), new_hypers, sweep, noise)
 
 
 def expect_block(

@@ -24,8 +24,8 @@ from countveil.inference.algorithm import bind
 from countveil.inference.ascent import update_all
 from countveil.inference.dispersion import maximised_parameters
 from countveil.inference.factors import MeanRule, Priors, Scales
-from countveil.inference.optimising import Optimiser
 from countveil.inference.plan import Plan
+from countveil.inference.run import Optimiser
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.streams import START, Streams
 from countveil.kernels.random import SMALLEST
@@ -98,12 +98,9 @@ def update(
     rule = MeanRule(model, expected_priors(model, plan.scales, state.hypers))
     law = observations.law(model.likelihood, state.parameters)
     new_means, data_bound = update_all(plan, model, law, split_by, means, rule, engine)
-    shapes, rates = list(means), [np.ones_like(mean) for mean in means]
-    for f in model.free:
-        shapes[f], rates[f] = rule.shapes[f], rule.rates[f]
     hypers = update_hypers(model, plan.scales, state.hypers, new_means)
     parameters = maximised_parameters(state.parameters, observations, model, split_by, new_means, engine)
-    return State(tuple(shapes), tuple(rates), hypers, state.sweep + 1, parameters), data_bound
+    return State(*rule.gammas(model, means), hypers, state.sweep + 1, parameters), data_bound
 
 
 def expected_priors(model: Factorization, scales: Scales, hypers: Arrays) -> Priors:

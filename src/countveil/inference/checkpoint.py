@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from countveil.common.files import replacing
 from countveil.data.io import check_npz
 from countveil.data.observations import Observations
 from countveil.inference.tuning import Tuning
 from countveil.models.factorization import Factorization
+from countveil.privacy._archive import replacing
 
 FORMAT = 7
 LARGEST = 1e100  # of the numbers of a chain

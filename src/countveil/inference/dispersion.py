@@ -22,7 +22,6 @@ from scipy.special import expit, logit
 
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
-from countveil.inference.factors import offset_scales
 from countveil.inference.plan import Plan
 from countveil.inference.scoring import Factors
 from countveil.kernels.random import SMALLEST
@@ -31,7 +30,7 @@ from countveil.laws.counts.laws import counted_from
 from countveil.laws.counts.negative_binomial import LOGITS, NegativeBinomial
 from countveil.laws.counts.protocol import Likelihood, Parameters, Unseen, rates_at
 from countveil.laws.counts.slices import draw_by_steps, draw_on_slices
-from countveil.models.contraction import Side
+from countveil.models.einsum import Side
 from countveil.models.factorization import Factorization
 
 SWEEPS_PER_MOVE = 4, 10  # for few stored cells and for many
@@ -61,7 +60,7 @@ def moved(
     factors: Sequence[np.ndarray],
     hypers: Sequence[np.ndarray],
     parameters: Parameters,
-    observations: Observations,
+    plan: Plan,
     model: Factorization,
     engine: Engine,
     rng: np.random.Generator,
@@ -73,11 +72,11 @@ def moved(
     """
     new, found = tuple(factors), tuple(hypers)
     if parameters[0].size == 1 or number % TOGETHER == 0:
-        curve = Curve.at(new, parameters, observations, model, engine)
+        curve = Curve.at(new, parameters, plan.data, model, engine)
         new, found, parameters = moved_together(curve, new, found, model, rng)
     if parameters[0].size > 1:
-        curve = Curve.at(new, parameters, observations, model, engine)
-        new, found, parameters = moved_apart(curve, new, found, observations, model, rng)
+        curve = Curve.at(new, parameters, plan.data, model, engine)
+        new, found, parameters = moved_apart(curve, new, found, plan, model, rng)
     return new, found, parameters
 
 
@@ -85,7 +84,7 @@ def moved_apart(
     curve: "Curve",
     factors: Sequence[np.ndarray],
     hypers: Sequence[np.ndarray],
-    observations: Observations,
+    plan: Plan,
     model: Factorization,
     rng: np.random.Generator,
 ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...], Parameters]:
@@ -97,7 +96,7 @@ def moved_apart(
     if f is None:
         logits = draw_by_steps(lambda x: curve.density(x, np.zeros(x.size)), curve.logits, LOGITS, rng)
         return tuple(factors), tuple(hypers), curve.parameters_at(logits)
-    shapes, products = prior_sums(model, observations, f, hypers[f], factors[f])
+    shapes, products = prior_sums(model, plan, f, hypers[f], factors[f])
 
     def density(x: np.ndarray) -> np.ndarray:
         log_c = log_mean(curve.logits) - log_mean(x)
@@ -267,12 +266,12 @@ def broadcastable(model: Factorization, f: int, values: np.ndarray) -> np.ndarra
 
 
 def prior_sums(
-    model: Factorization, observations: Observations, f: int, hypers: np.ndarray, value: np.ndarray
+    model: Factorization, plan: Plan, f: int, hypers: np.ndarray, value: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Sums of prior shapes, and of prior rates times entries, over the entries of every row or column."""
     side, factor = side_of(model), model.factors[f]
     assert side is not None
-    shape, rate = factor.prior.gamma(hypers, offset_scales(model, observations)[f])
+    shape, rate = factor.prior.gamma(hypers, plan.scales[f])
     left = [axis for axis in factor.axes if axis in side.observed]
     rest = tuple(i for i, axis in enumerate(factor.axes) if axis not in side.observed)
     sums = (np.broadcast_to(each, factor.shape).sum(axis=rest) for each in (shape, rate * value))

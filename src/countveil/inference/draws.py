@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from countveil.engines.memory import available_memory, in_words
 from countveil.models.factorization import Factorization
+from countveil.privacy._memory import available_memory, in_words
 
 ROUNDS = (4, 8, 12)  # numbers of chains after which a fit ends if averages over them are steady; the last always
 

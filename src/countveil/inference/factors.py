@@ -19,7 +19,7 @@ from countveil.kernels.random import SMALLEST
 from countveil.kernels.shared import ColumnBaselines, RowBaselines, update_actors
 from countveil.kernels.tiles import is_dense
 from countveil.laws.counts.laws import exposed, in_block
-from countveil.models.contraction import Side, Step, transposed
+from countveil.models.einsum import Side, Step, transposed
 from countveil.models.factorization import Factor, Factorization
 from countveil.models.priors import Conditional
 
@@ -278,6 +278,13 @@ class MeanRule:
     def mean(self, f: int) -> np.ndarray:
         """The mean of a factor's optimum."""
         return np.maximum(self.shapes[f] / self.rates[f], SMALLEST)
+
+    def gammas(self, model: Factorization, means: Arrays) -> tuple[Arrays, Arrays]:
+        """(shapes, rates) of all optima; a fixed factor has its value as the shape, and rate one."""
+        shapes, rates = list(means), [np.ones_like(mean) for mean in means]
+        for f in model.free:
+            shapes[f], rates[f] = self.shapes[f], self.rates[f]
+        return tuple(shapes), tuple(rates)
 
     def shared(self, f: int, theta: np.ndarray, count: np.ndarray, middle: np.ndarray, links: Links) -> np.ndarray:
         """The same, actor by actor."""

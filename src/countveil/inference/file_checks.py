@@ -6,9 +6,8 @@ import numpy as np
 import xarray as xr
 
 from countveil.inference import matching, tuning
-from countveil.inference.kept import check_kept
 from countveil.inference.methods import METHODS
-from countveil.inference.posterior import EXPOSURE, noise_of
+from countveil.inference.posterior import EXPOSURE, check_kept, noise_of
 from countveil.inference.row_gammas import KEPT, check_stored, summarised
 from countveil.inference.svi import GROUP, PARTS
 from countveil.models.factorization import Factorization

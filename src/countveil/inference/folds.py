@@ -1,13 +1,19 @@
 """Folds of cells that all compared models share, and what comparisons by them rest on: log means and stacking."""
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+import xarray as xr
 
 from countveil.data.observations import Observations
+from countveil.inference import posterior as posteriors
+from countveil.inference.matching import keep_weights
 from countveil.inference.predict import Laws, scores_of_draws
 from countveil.laws.counts.protocol import Likelihood
+from countveil.models.factorization import Factorization
+from countveil.models.layout import Layout
 
 MAX_CELLS = 200_000  # in each fold: more take time and memory, and add little precision
 CELLS_DRAWN_FROM = 4  # times as many as are wanted: fewer are listed, more are drawn from at random
@@ -153,6 +159,7 @@ def log_mean(sums: dict[Half, np.ndarray], counts: dict[Half, int], late: bool) 
 MAX_ROUNDS = 5_000
 GAP = 1e-8  # of the mean over cells: how far the weights may be from the best ones
 CELLS_STREAM = 2**31  # a spawn key that no chain has
+DRAWS_SCORED = 50  # of each chain at most, evenly spread, when chains get weights
 
 
 def stacking_weights(scores: np.ndarray) -> np.ndarray:
@@ -204,3 +211,30 @@ def scores_left_out(
         np.logaddexp(total, -left_out, out=total)
         n_draws += 1
     return np.asarray(np.log(n_draws) - total)
+
+
+def weigh(tree: xr.DataTree, model: Factorization, layout: Layout, data: Observations, seed: int) -> None:
+    """Give a fit's chains stacking weights, by the data that it was made of in the matrix form of its model.
+
+    Chains keep equal weights where there are no cells to score, or a score is not finite, or scoring is
+    interrupted; a warning says so.
+    """
+    pairs = is_mirrored(data)
+    try:
+        cells, chains = cells_to_score(data, seed, pairs), draws_by_chain(tree, model, layout)
+        scores = [scores_left_out(draws, data, model.likelihood, cells, pairs) for draws in chains]
+        weights = stacking_weights(np.stack(scores, axis=1))
+    except (ValueError, KeyboardInterrupt) as error:
+        why = "scoring them was interrupted" if isinstance(error, KeyboardInterrupt) else error
+        warnings.warn(f"chains have equal weights: {why}", stacklevel=4)
+        return
+    keep_weights(tree, weights)
+
+
+def draws_by_chain(tree: xr.DataTree, model: Factorization, layout: Layout) -> Iterator[Laws]:
+    """The draws of each chain, as ``FitReader.draws`` has them."""
+    draws = tree["posterior"].dataset
+    kept = posteriors.evenly(draws.sizes["draw"], DRAWS_SCORED)
+    for chain in range(draws.sizes["chain"]):
+        own = xr.DataTree.from_dict({"posterior": draws.isel(chain=[chain], draw=kept)})
+        yield posteriors.matrix_draws(own, model, layout)

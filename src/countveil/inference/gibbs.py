@@ -27,10 +27,11 @@ from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine
 from countveil.inference import dispersion, tokens, totals
 from countveil.inference.algorithm import Settings
-from countveil.inference.chains import Sampler, with_moves
 from countveil.inference.dispersion import unseen_rates
 from countveil.inference.factors import DrawRule, row_exposures, sampled_counts, update_after_allocation, update_side
+from countveil.inference.moves import with_moves
 from countveil.inference.plan import Plan
+from countveil.inference.run import Sampler
 from countveil.inference.scoring import total_rate
 from countveil.inference.starts import Start, automatic, begin
 from countveil.inference.starts.given import Given
@@ -98,7 +99,7 @@ def step(state: State, plan: Plan, model: Factorization, streams: Streams, engin
     if sweep % every == 0 and dispersion.moves(model, plan):
         rng = streams.generator(sweep, DISPERSION)
         chain = state.factors, state.hypers, state.parameters
-        moved = dispersion.moved(*chain, observations, model, engine, rng, sweep // every)
+        moved = dispersion.moved(*chain, plan, model, engine, rng, sweep // every)
         state = State(*moved[:2], state.sweep, moved[2], latent)
         law = observations.law(model.likelihood, state.parameters)
     factors, values = list(state.factors), model.columns.forward(state.factors)
@@ -116,7 +117,7 @@ def step(state: State, plan: Plan, model: Factorization, streams: Streams, engin
     else:
         row_values = model.rows.forward(factors)
         theta = model.rows.matrix(row_values)
-        drawn = allocate(plan, model, law, theta, phi, streams, sweep, engine)
+        drawn = sweep_rows(plan, model, law, theta, phi, None, streams, sweep, engine)
         found = (
             sampled_counts(model.rows, row_values, drawn.row_counts, splits),
             sampled_counts(model.columns, values, drawn.counts, splits),
@@ -141,18 +142,22 @@ def sweep_rows(
     law: tuple[Any, ...],
     theta: np.ndarray,
     phi: np.ndarray,
-    prior: tuple[np.ndarray, np.ndarray],
+    prior: tuple[np.ndarray, np.ndarray] | None,
     streams: Streams,
     sweep: int,
     engine: Engine,
 ) -> Drawn:
-    """A draw of theta (D, K), and the columns' (V, K) counts and exposures; prior is (shape, rate)."""
+    """Counts of all cells given the current factors, and a draw of theta (D, K) if its prior (shape, rate) is given."""
     if plan.tokens is not None:
         given = law, (theta, phi), model.likelihood, prior, streams, sweep, engine
         return Drawn(*tokens.sweep_rows(plan.tokens, *given))
-    observations, size = plan.data, model.likelihood.tally_size(plan.data.shape)
+    size = model.likelihood.tally_size(plan.data.shape)
+    shared = law, phi, phi.sum(axis=0), size, streams, sweep
+    if prior is None:
+        (row_counts,), (counts, tally) = engine.over_rows(allocate_block, plan.data, shared, (theta,))
+        return Drawn(theta, row_counts, counts, np.empty((0, 0)), tally)
     (new, row_counts), (counts, exposures, totals, tally) = engine.over_rows(
-        sweep_block, observations, (law, phi, phi.sum(axis=0), size, streams, sweep), (theta, *prior)
+        sweep_block, plan.data, shared, (theta, *prior)
     )
     exposures += totals[0]
     return Drawn(new, row_counts, counts, exposures, tally)
@@ -197,27 +202,6 @@ def sweep_block(
     dense = is_dense(entries, len(phi))
     row_counts = kernels.sweep_rows(law, entries, new, phi, phi_total, shape, rate, sums, dense, rng)
     return (new, row_counts), sums
-
-
-def allocate(
-    plan: Plan,
-    model: Factorization,
-    law: tuple[Any, ...],
-    theta: np.ndarray,
-    phi: np.ndarray,
-    streams: Streams,
-    sweep: int,
-    engine: Engine,
-) -> Drawn:
-    """(D, K) and (V, K) counts of all cells, given the current factors."""
-    if plan.tokens is not None:
-        given = law, (theta, phi), model.likelihood, None, streams, sweep, engine
-        return Drawn(*tokens.sweep_rows(plan.tokens, *given))
-    observations, size = plan.data, model.likelihood.tally_size(plan.data.shape)
-    (row_counts,), (counts, tally) = engine.over_rows(
-        allocate_block, observations, (law, phi, phi.sum(axis=0), size, streams, sweep), (theta,)
-    )
-    return Drawn(theta, row_counts, counts, np.empty((0, 0)), tally)
 
 
 def allocate_block(

@@ -19,6 +19,7 @@ from countveil.laws.counts import Likelihood
 from countveil.laws.noise import Noise
 from countveil.models.factorization import Factorization
 from countveil.models.priors import LEARNED
+from countveil.privacy._text import listed
 
 METHODS: dict[str, type[Method]] = {
     method.name: method for method in (Gibbs, AugmentedGibbs, CAVI, BesselCAVI, SVI, EM)
@@ -212,17 +213,16 @@ def in_words() -> str:
 
 def those(ability: str) -> str:
     """Methods with an ability, in words."""
-    return listed([name for name, method in METHODS.items() if getattr(method, ability)])
+    return listed_methods([name for name, method in METHODS.items() if getattr(method, ability)])
 
 
 def use_taking(kinds: str, kind: str) -> str:
     """Which methods take a mechanism or a likelihood, as the end of an error; empty if none does."""
     taken = {name: getattr(method, kinds) for name, method in METHODS.items()}
     names = [name for name, own in taken.items() if own is None or kind in own]
-    return f": use {listed(names)}" if names else ""
+    return f": use {listed_methods(names)}" if names else ""
 
 
-def listed(names: Sequence[str]) -> str:
+def listed_methods(names: Sequence[str]) -> str:
     """Methods in words."""
-    said = [f"method {name!r}" for name in names]
-    return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} or {said[-1]}"
+    return listed([f"method {name!r}" for name in names], "or")

@@ -1,29 +1,32 @@
-"""The one loop that runs algorithms: sweeps, progress, thinning, checkpoints, stopping, and what is kept."""
+"""How algorithms run: chains side by side, optimisers, and the classes of methods that share this."""
 
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from dataclasses import KW_ONLY
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from rich.progress import TaskID
 
+from countveil.common.parameters import OneOf, Option, Positive, Whole, declared
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Engine
 from countveil.engines.threads import one_blas_thread
 from countveil.inference import checkpoint, scoring
-from countveil.inference.algorithm import Algorithm, Checkpoint, Settings, engine_or_threads
+from countveil.inference.algorithm import Algorithm, Checkpoint, Data, Fitted, Method, Settings, engine_or_threads
 from countveil.inference.diagnostics import R_HAT_NESTED
-from countveil.inference.draws import Draws, Schedule
+from countveil.inference.draws import Draws, Point, Schedule, check_room
 from countveil.inference.plan import Plan
 from countveil.inference.posterior import unsteadiness
 from countveil.inference.progress import progress_bar
+from countveil.inference.row_gammas import Q_CHAIN, SMALLEST_DRAW, total_of_rows
 from countveil.inference.starts import Start, automatic
 from countveil.inference.starts.given import Given
-from countveil.inference.streams import Streams
+from countveil.inference.streams import START, Streams
 from countveil.inference.tuning import Tuning, recorded
 from countveil.models.factorization import Factorization, model_facts
 
@@ -309,3 +312,105 @@ def relative_change(tolerance: float) -> Callable[[Any, list[float]], bool]:
         return change <= max(tolerance * spread, ROUNDING * abs(objectives[-1]))
 
     return rule
+
+
+# Fits by chains: what samplers have in common, and where their chains begin.
+
+WEIGHTS = "equal", "stacked"
+
+
+@declared
+class Sampler(Method):
+    """A method that runs Markov chains."""
+
+    samples = True
+
+    _: KW_ONLY
+    # fmt: off
+    thin: Annotated[int, Option(Whole(1),
+        "keep every thin-th draw; memory grows with draws * chains * size of the factors.")] = 1
+    weights: Annotated[str, Option(OneOf(WEIGHTS),
+        'weights of the chains in everything computed from all draws, such as rates and intervals: "equal", or '
+        '"stacked", by how well they predict reports that are left out; see ``weights_``.')] = "equal"
+    # fmt: on
+
+    def run(self, data: Data, model: Factorization, settings: Settings) -> Fitted:
+        """Run all chains."""
+        assert isinstance(data, Observations)
+        found = sample(
+            data, model, settings.schedule, seed=settings.seed, threads=settings.threads, progress=settings.progress,
+            algorithm=self.moving(data, model, settings), start=settings.start, saving=settings.saving,
+            engine=settings.engine,
+        )  # fmt: skip
+        return Fitted(found.draws, found.interrupted, found.seconds, tuning=found.tuning)
+
+    def moving(self, data: Observations, model: Factorization, settings: Settings) -> Any:
+        """The algorithm, with the moves that its chains begin with, if they have any."""
+        return self.bound()
+
+
+# Fits by optimisers: iterate, then draw from the Q that was found, so that all results are read from draws.
+
+
+@declared
+class Optimiser(Method):
+    """A method that ascends until its objective hardly changes, then draws from the gammas of Q."""
+
+    _: KW_ONLY
+    # fmt: off
+    max_iter: Annotated[int, Option(Whole(1), "maximum number of iterations.")] = 500
+    tolerance: Annotated[float, Option(Positive(),
+        "stop when an iteration changes the objective by at most this share of its range so far; under noise a "
+        "smaller value tends to fit worse.")] = 2e-3
+    # fmt: on
+
+    def run(self, data: Data, model: Factorization, settings: Settings) -> Fitted:
+        """Ascend, then draw."""
+        assert isinstance(data, Observations)
+        check_room(settings.schedule._replace(chains=1), model, advice="")
+        rule = relative_change(self.tolerance)
+        ascent = ascend(data, model, self.bound(), settings, rule, self.max_iter)
+        with settings.opened_engine() as engine:
+            draws = draws_from_gammas(ascent.state, model, settings, engine, exposure=data.exposure)
+        return Fitted(draws, ascent.interrupted, ascent.seconds, ascent.objective, ascent.converged, ascent.state.means)
+
+
+def draws_from_gammas(
+    q: Any,
+    model: Factorization,
+    settings: Settings,
+    engine: Engine,
+    summed: int | None = None,
+    exposure: np.ndarray | None = None,
+) -> Draws:
+    """Independent draws from a Q of gammas (``shapes``, ``rates``, ``hypers``), as one chain; they are not scored.
+
+    Of the row factor numbered ``summed`` the sum of all rows is kept, as draws of a model with one row have it.
+    """
+    streams = Streams.of_chain(settings.seed, Q_CHAIN)
+    schedule = settings.schedule._replace(chains=1)
+    kept = model if summed is None else model.with_rows(1)
+    draws = Draws.empty(schedule, kept)
+    chain, hypers = draws.of_chain(0), tuple(hyper[0] / hyper[1] for hyper in q.hypers)
+    parameters = getattr(q, "parameters", ())  # of likelihoods that have any
+
+    def draw(s: int) -> None:
+        rng = streams.generator(s, START)
+        factors = tuple(
+            total_of_rows(q.shapes[f], q.rates[f], rng) if f == summed else draw_factor(q, model, f, rng)
+            for f in range(len(model.factors))
+        )
+        total = scoring.total_rate(kept, factors, parameters, exposure)
+        chain.keep(s, Point(factors, hypers, parameters), np.nan, total)
+
+    list(engine.map(draw, range(schedule.draws)))
+    return draws
+
+
+def draw_factor(q: Any, model: Factorization, f: int, rng: np.random.Generator) -> np.ndarray:
+    """A draw of factor f from its gammas; its value if it is fixed."""
+    factor = model.factors[f]
+    if factor.fixed is not None:
+        return factor.fixed
+    draw = np.maximum(rng.standard_gamma(q.shapes[f]) / q.rates[f], SMALLEST_DRAW)
+    return np.triu(draw) + np.triu(draw, 1).T if factor.symmetric else draw

@@ -26,7 +26,7 @@ import xarray as xr
 from countveil.common.parameters import OneOf, Option, Whole, declared
 from countveil.data.observations import Observations
 from countveil.engines.blocks import Arrays, Block, Engine, row_blocks
-from countveil.inference import cavi, optimising
+from countveil.inference import cavi, run
 from countveil.inference.algorithm import Data, Fitted, Method, Settings
 from countveil.inference.ascent import Pass, pass_over_rows
 from countveil.inference.cavi import EXPECTATIONS as OF_CAVI
@@ -278,7 +278,7 @@ def learn_rows(
 
         q = whole(state, model, fits(), np.float64 if summed is None else np.float32)
         bar.update(task, description=f"draws of {n_rows:,} rows")
-        draws = optimising.draws_from_gammas(q, model, settings, engine, summed)
+        draws = run.draws_from_gammas(q, model, settings, engine, summed)
     seconds = time.perf_counter() - started
     rows = None if summed is None else RowGammas(q.shapes[summed], q.rates[summed])
     return Fitted(draws, interrupted, seconds, np.array(bounds), not interrupted, q.means, state, rows)

@@ -29,8 +29,8 @@ from countveil.laws.counts.laws import counted_from, general_law
 from countveil.laws.counts.negative_binomial import NegativeBinomialCounts
 from countveil.laws.counts.poisson import PoissonCounts
 from countveil.laws.counts.protocol import Likelihood, Parameters, Unseen
-from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricKernel, TwoSidedGeometricPoisson
 from countveil.laws.noise.two_sided_geometric.negative_binomial import TwoSidedGeometricNegativeBinomial
+from countveil.laws.noise.two_sided_geometric.noise import TwoSidedGeometricKernel, TwoSidedGeometricPoisson
 from countveil.laws.noise.two_sided_geometric.tokens import fill_masses
 
 ROWS_PER_BLOCK = 1024

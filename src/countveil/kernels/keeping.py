@@ -26,14 +26,14 @@ from numba import types
 from numba.core import caching
 
 told = False  # whether the user was told that functions are not kept
-SOURCES = "kernels", "laws", "distributions", "bridges"  # folders of functions that compiled ones call
+SOURCES = "kernels/**/*.py", "laws/**/*.py", "bridges/**/*.py", "distributions.py"  # of what compiled ones call
 
 
 @functools.cache
 def stamp_of_sources() -> str:
     """A digest of the names and contents of the sources with functions that others call."""
     here, found = Path(__file__).parents[1], hashlib.sha256()
-    for path in sorted(path for folder in SOURCES for path in (here / folder).rglob("*.py")):
+    for path in sorted(path for places in SOURCES for path in here.glob(places)):
         with suppress(OSError):  # an editor's lock, such as a link that leads nowhere
             content = path.read_bytes()
             found.update(f"{path.relative_to(here).as_posix()} {len(content)} ".encode() + content)

@@ -13,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from countveil.laws.counts import POISSON, Likelihood, Parameters, likelihood_called
-from countveil.models.contraction import Side, Use, plan
+from countveil.models.einsum import Side, Spec, Use, plan
 from countveil.models.priors import Factor, GammaPrior, LearnedShapePrior, Prior, prior_of, typical_prior, typical_scale
-from countveil.models.spec import Spec
 
 
 class Factorization(NamedTuple):

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from countveil.models.einsum import Spec
 from countveil.models.factorization import Factor, Factorization
-from countveil.models.spec import Spec
 
 # Dimensions that a fit's arrays have besides the model's.
 RESERVED = ("chain", "draw", "cell", "release", "iteration")

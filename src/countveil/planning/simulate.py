@@ -23,8 +23,7 @@ from countveil.laws.counts.protocol import in_counts
 from countveil.planning.contenders import COLUMN_MEANS, LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, ZERO, Sampling
 from countveil.planning.truths import MAX_CELLS, Source, Truth
 from countveil.privacy import PrivacyLevel
-from countveil.privacy.any_level import Level
-from countveil.privacy.level import short
+from countveil.privacy.level import Level, short
 from countveil.privacy.mechanisms import Mechanism
 
 Protection: TypeAlias = Level | Mechanism

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from countveil.privacy import PrivacyLevel
-from countveil.privacy.any_level import Level
 from countveil.privacy.exact import rounded_up
+from countveil.privacy.level import Level
 from countveil.privacy.mechanisms import DiscreteGaussian, TwoSidedGeometric
 
 MOST_WAVES = 1000

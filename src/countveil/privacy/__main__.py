@@ -15,12 +15,10 @@ from pathlib import Path
 from countveil import __version__
 from countveil.privacy import _archive, _covariates, _fields, counting, report
 from countveil.privacy._text import plain, shown
-from countveil.privacy.any_level import Level
-from countveil.privacy.concentrated import ConcentratedLevel
 from countveil.privacy.counting import Counted
 from countveil.privacy.exact import short
 from countveil.privacy.ledger import Entry, Ledger, default_path
-from countveil.privacy.level import PrivacyLevel, total
+from countveil.privacy.level import ConcentratedLevel, Level, PrivacyLevel, total
 from countveil.privacy.study import WORDS, Study, load
 from countveil.privacy.wording import BOTH
 

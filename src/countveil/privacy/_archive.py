@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
+from countveil.privacy._memory import available_memory
 from countveil.privacy.errors import ReleaseError
 
 COPIES = 3
@@ -42,7 +43,7 @@ def write(
 
     The same members give the same bytes, which do not tell when or where they were written.
     """
-    with _replacing(path) as file:
+    with replacing(path) as temporary, open(temporary, "x+b") as file:
         _put_together(file, members, method)
 
 
@@ -75,7 +76,7 @@ def _put_together(file: BinaryIO, members: Mapping[str, bytes | Streamed], metho
 
 def put(path: str | os.PathLike[str], content: bytes) -> None:
     """Writes ``content`` to ``path`` in one step."""
-    with _replacing(path) as file:
+    with replacing(path) as temporary, open(temporary, "xb") as file:
         file.write(content)
 
 
@@ -85,7 +86,7 @@ def check_replaceable(path: Path) -> None:
         raise OSError(f"{path} must be a file or a new name, got a directory, a device or a pipe")
 
 
-def clear_leftovers(target: Path) -> None:
+def _clear_leftovers(target: Path) -> None:
     """Removes temporary files for ``target`` that a killed process left, which nobody has written to for an hour."""
     name, oldest = re.escape(target.name), time.time() - _ABANDONED
     temporary = re.compile(rf"\.{name}\.[0-9a-f]{{12}}\.tmp|\.[0-9a-f]{{12}}\.{name}")
@@ -98,7 +99,7 @@ def clear_leftovers(target: Path) -> None:
 
 
 @contextmanager
-def naming(target: Path, temporary: Path) -> Iterator[None]:
+def _naming(target: Path, temporary: Path) -> Iterator[None]:
     """Errors of writing, as of a full disk, name the file that was to be written."""
     try:
         yield
@@ -109,22 +110,25 @@ def naming(target: Path, temporary: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _replacing(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
-    """A temporary file to write to; it takes its name at the end, unless an error came first."""
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """A temporary path beside ``path`` to write to; it takes the name at the end, unless an error came first.
+
+    It has the same ending, for writers that go by it. What was at ``path`` stays until the moment of renaming. What a
+    killed process left there is removed, once nobody has written to it for an hour.
+    Raises OSError if there is a device, a pipe or a directory: renaming would put a file in its place.
+    """
     target = Path(path)
     check_replaceable(target)
-    clear_leftovers(target)
-    temporary = target.with_name(f".{target.name}.{os.urandom(6).hex()}.tmp")
+    _clear_leftovers(target)
+    temporary = target.with_name(f".{os.urandom(6).hex()}.{target.name}")
     try:
-        with naming(target, temporary):
-            with open(temporary, "x+b") as file:
-                yield file
-                file.flush()
+        with _naming(target, temporary):
+            yield temporary
+            with open(temporary, "rb+") as file:
                 os.fsync(file.fileno())
             os.replace(temporary, target)
     except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -233,20 +237,6 @@ def too_much(asked: int, stored: int, copies: int = 1) -> str | None:
     if asked > SMALL and free is not None and asked * copies > free:
         return f"must fit into the {free} bytes of memory that are free, got {asked} bytes, held {copies} times"
     return None
-
-
-def available_memory() -> int | None:
-    """Bytes of memory that are free: on Linux as the kernel estimates it, elsewhere all there are; None if unknown."""
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except (OSError, ValueError):
-        pass
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None
 
 
 def packed_otherwise(infos: Iterable[zipfile.ZipInfo]) -> str | None:

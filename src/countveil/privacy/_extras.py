@@ -14,8 +14,8 @@ from countveil.privacy._reports import checked_names
 from countveil.privacy._text import first_wrong
 from countveil.privacy._totals import ReleasedTotals
 from countveil.privacy._waves import Waves
-from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
+from countveil.privacy.level import Level
 
 
 class ReleasedExposure(NamedTuple):

@@ -12,10 +12,9 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from countveil.privacy._text import shown
-from countveil.privacy.any_level import Level
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.gaussian_noise import MAX_VARIANCE
-from countveil.privacy.level import PrivacyLevel
+from countveil.privacy.level import Level, PrivacyLevel
 from countveil.privacy.noise import MIN_RATE
 
 Kinds = Mapping[str, type]

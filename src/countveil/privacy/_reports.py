@@ -7,7 +7,7 @@ from math import prod
 from typing import Any
 
 from countveil.privacy import _npy
-from countveil.privacy._text import first_wrong, shown
+from countveil.privacy._text import first_wrong, listed, shown
 from countveil.privacy.errors import ReleaseError
 
 Labels = tuple[tuple[str, ...] | None, ...]
@@ -208,6 +208,6 @@ def describe_labels(labels: Labels, names: Sequence[str | None] | None = None) -
     ]
     if not counted:
         return ""
-    said = " and ".join(counted) if len(counted) < 3 else f"{', '.join(counted[:-1])} and {counted[-1]}"
+    said = listed(counted)
     verb = "is published as it is" if said.startswith("1 ") and len(counted) == 1 else "are published as they are"
     return f"{said} {verb}, without noise."

@@ -27,6 +27,11 @@ def first_wrong(values: Iterable[Any], fits: Callable[[Any], bool]) -> str | Non
     return next(places, None)
 
 
+def listed(names: Sequence[str], word: str = "and") -> str:
+    """Names in a sentence: a; a and b; a, b and c."""
+    return f"{', '.join(names[:-1])} {word} {names[-1]}" if len(names) > 1 else "".join(names)
+
+
 def difference(found: Collection[Any], wanted: Collection[Any]) -> str | None:
     """The first name that is missing, or else not known, for a message; None if all are there and no others."""
     missing = sorted(set(wanted) - set(found))

@@ -4,9 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from countveil.privacy._text import first_wrong, shown
-from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
-from countveil.privacy.level import PrivacyLevel, total
+from countveil.privacy.level import Level, PrivacyLevel, total
 from countveil.privacy.names import clash, spelt_alike
 
 

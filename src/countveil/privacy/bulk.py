@@ -10,7 +10,7 @@ from typing import Any
 from countveil.privacy import _counts
 from countveil.privacy._counts import Counts
 from countveil.privacy._text import shown
-from countveil.privacy.any_level import Level
+from countveil.privacy.level import Level
 from countveil.privacy.privatize import Levels, privatize_checked, read_levels, read_truncate
 
 ROWS_PER_FILE = 1000

@@ -48,16 +48,8 @@ def draw(variance: Fraction, size: int) -> list[int]:
     return _sampler(found).draw(size, os.urandom)
 
 
-def draw_array(variance: Fraction, size: int) -> "NDArray[np.int64]":
-    """``size`` independent draws of the noise as an array: the law of ``draw``, in bulk up to sigma = 3400.
-
-    Raises what ``draw`` raises.
-    """
-    return draw_narrow(variance, size).astype("int64", copy=False)
-
-
 def draw_narrow(variance: Fraction, size: int) -> "NDArray[np.signedinteger]":
-    """``draw_array`` in int8, int16 or int64: the narrowest for nearly all draws, or int64.
+    """The law of ``draw``, in bulk up to sigma = 3400: int8 or int16, if nearly all draws fit, or int64.
 
     Raises what ``draw`` raises.
     """

@@ -30,11 +30,9 @@ from typing import NamedTuple
 
 from countveil.privacy import names
 from countveil.privacy._text import shown
-from countveil.privacy.any_level import Level
-from countveil.privacy.concentrated import ConcentratedLevel
 from countveil.privacy.errors import LimitError, RefusedError
 from countveil.privacy.exact import short
-from countveil.privacy.level import PrivacyLevel, total
+from countveil.privacy.level import ConcentratedLevel, Level, PrivacyLevel, total
 from countveil.privacy.study import Study
 
 _APPLICATION = 0x56454C31

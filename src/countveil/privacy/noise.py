@@ -51,16 +51,8 @@ def draw(rate: Fraction, size: int) -> list[int]:
     return _sampler(_checked(rate, size)).draw(size, os.urandom)
 
 
-def draw_array(rate: Fraction, size: int) -> "NDArray[np.int64]":
-    """``size`` independent draws of the noise at ``rate`` as an array: the law of ``draw``, in bulk.
-
-    Raises what ``draw`` raises.
-    """
-    return draw_narrow(rate, size).astype("int64", copy=False)
-
-
 def draw_narrow(rate: Fraction, size: int) -> "NDArray[np.signedinteger]":
-    """``draw_array`` in int8, int16 or int64: the narrowest for nearly all draws at ``rate``, or int64.
+    """The law of ``draw`` in bulk, in int8, int16 or int64: the narrowest for nearly all draws at ``rate``, or int64.
 
     Raises what ``draw`` raises.
     """

@@ -13,10 +13,9 @@ from countveil.privacy._cells import ByCell
 from countveil.privacy._extras import NO_EXTRAS, Extras
 from countveil.privacy._reports import Labels, check_directed, check_labels, describe_labels, frozen
 from countveil.privacy._text import card, first_wrong, shown
-from countveil.privacy.any_level import Level
 from countveil.privacy.errors import ReleaseError
 from countveil.privacy.exact import short
-from countveil.privacy.level import PrivacyLevel
+from countveil.privacy.level import Level, PrivacyLevel
 from countveil.privacy.mechanisms import Interval, Mechanism, TwoSidedGeometric
 from countveil.privacy.mechanisms.hiding import describe_ranges
 

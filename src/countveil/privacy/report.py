@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from countveil.privacy import _covariates, _fields, _format
 from countveil.privacy._text import shown
-from countveil.privacy.any_level import Level
 from countveil.privacy.errors import RefusedError
+from countveil.privacy.level import Level
 from countveil.privacy.study import Study
 
 FORMAT = "countveil-report"

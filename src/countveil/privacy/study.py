@@ -18,9 +18,8 @@ from typing import Any
 from countveil.privacy import _covariates, _fields, _format, counting, promise, wording
 from countveil.privacy._covariates import Covariate
 from countveil.privacy._text import shown
-from countveil.privacy.any_level import Level
-from countveil.privacy.concentrated import ConcentratedLevel
 from countveil.privacy.errors import RefusedError
+from countveil.privacy.level import ConcentratedLevel, Level
 from countveil.privacy.mechanisms import DiscreteGaussian, Mechanism, TwoSidedGeometric
 
 FORMAT = "countveil-study"

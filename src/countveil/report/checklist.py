@@ -14,13 +14,12 @@ from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.choosing import CHOSEN, choice_in_words, own_choice, size_of
 from countveil.fit.naming import merged_in_words
-from countveil.fit.simulated_releases import Check, check, judged_with
+from countveil.fit.predictive_checks import Check, check, judged_with
+from countveil.fit.reading import weights_in_words
 from countveil.fit.totals import far_off, totals_of
-from countveil.fit.weighting import weights_in_words
-from countveil.inference.chains import Sampler
 from countveil.inference.diagnostics import Diagnostics, State, quantity_of
-from countveil.inference.kept import masked_kept
-from countveil.inference.posterior import flat_draws
+from countveil.inference.posterior import flat_draws, masked_kept
+from countveil.inference.run import Sampler
 from countveil.laws.noise import AnyMechanismNoise
 from countveil.models.factorization import Factor
 from countveil.models.priors.prior import ranged

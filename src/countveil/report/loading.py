@@ -10,8 +10,7 @@ from countveil.data.reports import observations_of
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.dynamics import DynamicModel
 from countveil.fit.parameters import check_labels_of_fit
-from countveil.inference.kept import digest_of, reports_kept
-from countveil.inference.posterior import noise_of
+from countveil.inference.posterior import digest_of, noise_of, reports_kept
 from countveil.laws.noise import AnyMechanismNoise
 from countveil.laws.noise.protocol import Noise
 from countveil.privacy import Release

@@ -14,25 +14,24 @@ import pandas as pd
 
 from countveil import __version__
 from countveil.common.extras import install
-from countveil.common.files import replacing
 from countveil.common.parameters import check_integer
 from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.forecasts import Forecast
 from countveil.fit.layers import tree_of
 from countveil.fit.naming import merged_in_words
-from countveil.fit.simulated_releases import check, judged_with
+from countveil.fit.predictive_checks import check, judged_with
+from countveil.fit.reading import weights_in_words
 from countveil.fit.totals import totals_of
-from countveil.fit.weighting import weights_in_words
 from countveil.inference.diagnostics import ESS_GOOD, R_HAT_GOOD, Diagnostics, Share, State, quantity_of
 from countveil.inference.posterior import noise_of
 from countveil.laws.noise import AnyMechanismNoise
 from countveil.privacy import Release
-from countveil.privacy._text import plain
+from countveil.privacy._archive import replacing
+from countveil.privacy._text import listed, plain
+from countveil.report.baselines import compare, naive_fit, noise_alone
 from countveil.report.dynamics import dynamics_of
 from countveil.report.loading import both_forms, observed, stating
-from countveil.report.naive import compare, naive_fit
-from countveil.report.noise import noise_alone
 from countveil.report.pictures import check_picture, network_pictures, over_time_picture, trace_picture
 from countveil.report.promise import promise_of
 from countveil.report.sections import (
@@ -226,8 +225,8 @@ def compared(fit: FactorizationEstimator, data: Observations) -> dict[str, Any]:
 def title_of(found: list[Kind]) -> str:
     """The page's heading where none is given."""
     names = [kind.part.many for kind in found] or ["components"]
-    listed = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
-    return f"{listed[0].upper()}{listed[1:]} behind private counts"
+    said = listed(names)
+    return f"{said[0].upper()}{said[1:]} behind private counts"
 
 
 def number_of_parts(kind: Kind) -> str:

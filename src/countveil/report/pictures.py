@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from countveil.fit.base import FactorizationEstimator
-from countveil.fit.networks import Network
-from countveil.fit.simulated_releases import Check
+from countveil.fit.predictive_checks import Check
+from countveil.fit.reading import Network
 from countveil.plotting import block_matrix, network, prevalence_over, style, trace
 
 MOST_TOPICS = 12  # in the picture of topics over time

@@ -11,8 +11,8 @@ from countveil.fit.base import FactorizationEstimator
 from countveil.inference.posterior import noise_of
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC, AnyMechanismNoise, Noise
 from countveil.privacy import PrivacyLevel, Release, promise
-from countveil.privacy.any_level import Level
 from countveil.privacy.exact import rounded_up, short
+from countveil.privacy.level import Level
 
 Releases = tuple[Release, ...]
 

@@ -10,7 +10,7 @@ from countveil.data.observations import Observations
 from countveil.fit.base import FactorizationEstimator
 from countveil.fit.counts_table import HIDDEN
 from countveil.fit.naming import titled
-from countveil.fit.networks import Network
+from countveil.fit.reading import Network
 from countveil.fit.results import DISPERSION_COLUMNS
 from countveil.inference.matching import STABLE
 from countveil.laws.counts import NegativeBinomial

@@ -13,9 +13,9 @@ from countveil.data.observations import Observations
 from countveil.data.release_files import ReleaseFiles
 from countveil.data.reports import observations_of
 from countveil.inference.algorithm import Method
-from countveil.inference.chains import Sampler
 from countveil.inference.checkpoint import printed
 from countveil.inference.draws import rounds_of
+from countveil.inference.run import Sampler
 from countveil.models.factorization import model_facts
 from countveil.privacy import Release
 

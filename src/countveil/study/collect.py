@@ -13,15 +13,15 @@ from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from countveil.common.files import replacing
 from countveil.privacy import _archive, _format, _npy, report
 from countveil.privacy import study as study_file
+from countveil.privacy._archive import replacing
 from countveil.privacy._covariates import RowCovariates
 from countveil.privacy._extras import Extras
 from countveil.privacy._text import cell
 from countveil.privacy._waves import Waves
-from countveil.privacy.any_level import Level
 from countveil.privacy.errors import RefusedError
+from countveil.privacy.level import Level
 from countveil.privacy.report import Report
 from countveil.privacy.study import Study
 

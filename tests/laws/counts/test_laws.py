@@ -13,7 +13,7 @@ from countveil.laws.counts import LIKELIHOODS, POISSON
 from countveil.laws.counts.laws import CLOSED, exposed, law_of, positive_beyond_noise
 from countveil.laws.counts.poisson import PoissonCounts
 from countveil.laws.noise import NOISES, TWO_SIDED_GEOMETRIC
-from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricKernel, TwoSidedGeometricPoisson
+from countveil.laws.noise.two_sided_geometric.noise import TwoSidedGeometricKernel, TwoSidedGeometricPoisson
 from tests.joint import truncated_logpmf
 
 

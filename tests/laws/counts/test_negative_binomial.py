@@ -22,9 +22,9 @@ from countveil.laws.counts import negative_binomial as module
 from countveil.laws.counts.laws import law_of
 from countveil.laws.counts.protocol import in_counts, parameters_of_rows
 from countveil.laws.noise import TWO_SIDED_GEOMETRIC
+from countveil.models.einsum import axis_sizes, parse_spec
 from countveil.models.factorization import factorization
 from countveil.models.priors import GammaPrior
-from countveil.models.spec import axis_sizes, parse_spec
 from tests.joint import FALSE_ALARM, SERIAL, batch_error, bound, two_sided_geometric
 
 DISPERSIONS = ["global", "column", "row", 0.7]

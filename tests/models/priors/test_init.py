@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from countveil.models.einsum import axis_sizes, parse_spec
 from countveil.models.factorization import factorization, typical_priors
 from countveil.models.priors import (
     PRIORS,
@@ -22,7 +23,6 @@ from countveil.models.priors import (
     typical_prior,
     typical_scale,
 )
-from countveil.models.spec import axis_sizes, parse_spec
 from tests.joint import matrix_model
 
 SIZE = (6, 4)

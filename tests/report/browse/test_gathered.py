@@ -7,25 +7,39 @@ import pytest
 from scipy.spatial.distance import cdist, jensenshannon
 
 import countveil as cv
+from countveil.fit.component_tables import Chain
 from countveil.fit.layers import percent
 from countveil.fit.topics import TOPICS
-from countveil.inference.matching import STABLE
+from countveil.inference.matching import STABLE, Matched
 from countveil.privacy._text import cell, plain
 from countveil.report.browse.gathered import (
     BESIDE,
+    COMPONENTS_OF_A_MEMBER,
+    Along,
+    Kind,
+    RowShares,
+    along,
     check_comparable,
     compared,
     distances,
     gathered,
+    kept,
+    listed,
     mapped,
     needed,
     on_a_plane,
+    overall,
     pairs_of,
+    row_shares,
+    rows_axis,
+    rows_of,
+    short,
+    shown_alike,
+    shown_as,
 )
-from countveil.report.browse.listings import Along, Kind
 from countveil.report.sections import why_more
 from tests.report.browse.conftest import FORMULA, PEOPLE
-from tests.report.conftest import QUICK
+from tests.report.conftest import QUICK, release_of
 
 
 def test_components_are_those_of_the_tables(fit):
@@ -177,7 +191,7 @@ def test_components_without_covariates_or_dates_have_nothing_beside_their_member
     assert all(each["beside"] == [] for each in found["kinds"][0]["components"])
 
 
-def along(mean):
+def along_word(mean):
     return Along("word", [f"w{v}" for v in range(mean.shape[1])], False, mean[:, :, None])
 
 
@@ -189,8 +203,8 @@ def test_distances_are_those_of_jensen_and_shannon():
         cdist(p, p, lambda one, two: jensenshannon(one, two, base=2))
         for p in (mean / mean.sum(1, keepdims=True), other)
     ]
-    np.testing.assert_allclose(distances([along(mean)]), wanted[0], atol=1e-7)
-    np.testing.assert_allclose(distances([along(mean), along(other)]), np.mean(wanted, axis=0), atol=1e-7)
+    np.testing.assert_allclose(distances([along_word(mean)]), wanted[0], atol=1e-7)
+    np.testing.assert_allclose(distances([along_word(mean), along_word(other)]), np.mean(wanted, axis=0), atol=1e-7)
 
 
 def test_places_on_a_plane_keep_distances_that_a_plane_can_keep():
@@ -205,7 +219,7 @@ def test_places_on_a_plane_keep_distances_that_a_plane_can_keep():
 
 def test_components_that_share_members_are_nearest():
     mean = np.array([[0.5, 0.5, 0, 0], [0, 0, 0.6, 0.4], [0.4, 0.6, 0, 0], [0, 0, 0.5, 0.5]])
-    found = mapped([along(mean)])
+    found = mapped([along_word(mean)])
     assert [nearest[0] for nearest in found["nearest"]] == [2, 3, 0, 1]
     assert all(k not in nearest for k, nearest in enumerate(found["nearest"]))
     places = np.array(found["places"])
@@ -215,9 +229,9 @@ def test_components_that_share_members_are_nearest():
 
 
 def test_two_components_have_no_map():
-    assert mapped([along(np.eye(2))]) is None
+    assert mapped([along_word(np.eye(2))]) is None
     assert mapped([]) is None
-    same = mapped([along(np.full((3, 2), 0.5))])
+    same = mapped([along_word(np.full((3, 2), 0.5))])
     assert same["places"] == [[0.0, 0.0]] * 3
 
 
@@ -269,3 +283,170 @@ def test_fits_that_have_nothing_in_common_are_refused():
         check_comparable([kind(mean, "ab")], [kind(mean, "ab", TOPICS._replace(one="story"))])
     with pytest.raises(ValueError, match="got none and none"):
         check_comparable([], [])
+
+
+def test_what_is_listed_are_means_and_quantiles_of_the_draws(column_fit):
+    found = along(column_fit, "word")
+    posterior = column_fit.posterior["posterior"]
+    p = posterior["p"].to_numpy()[0]
+    for k, number in enumerate(column_fit.parts.support()["component"]):
+        draws = posterior["phi"].sel(topic=number).to_numpy()[0]
+        sized = np.array([phi * -each / ((1 - each) * np.log1p(-each)) for phi, each in zip(draws, p, strict=True)])
+        shares = sized / sized.sum(axis=1, keepdims=True)
+        np.testing.assert_allclose(found.mean[k], shares.mean(axis=0), rtol=1e-5)
+        np.testing.assert_allclose(found.values[k, :, 1:].T, np.quantile(shares, [0.05, 0.95], axis=0), rtol=1e-5)
+    assert found.names[3] == "$x_1$"
+    assert not found.numbered
+
+
+def test_members_without_names_are_numbered(tensor_fit):
+    assert along(tensor_fit, "who").names[:2] == ["a", "b"]
+
+
+def test_names_that_look_the_same_are_told_apart():
+    assert shown_as(["a\x07", "a\\x07", "b", "a\x07"]) == {"a\x07": "a\\x07 (2)", "a\\x07": "a\\x07", "b": "b"}
+    many = ["\x07\\x08", "\\x07\x08", "\\x07\\x08", "\\x07\\x08 (2)"]
+    assert len(set(shown_as(many).values())) == 4
+
+
+def test_members_are_matched_by_the_names_that_they_were_given():
+    release = release_of(pd.DataFrame(np.ones((4, 3), dtype=int), columns=["a\x07", "a\\x07", "b"]))
+    found = along(cv.TopicModel(1, **QUICK).fit(release), "word")
+    assert found.names == ["a\x07", "a\\x07", "b"]
+    assert found.shown == ["a\\x07 (2)", "a\\x07", "b"]
+
+
+def test_two_fits_call_the_same_name_the_same():
+    def kinds(names):
+        mean = np.full((1, len(names), 1), 1.0 / len(names))
+        return [Kind(TOPICS, pd.DataFrame(), [Along("word", names, False, mean, list(shown_as(names).values()))])]
+
+    one, other = kinds(["a\x07", "c"]), kinds(["c", "a\\x07"])
+    assert one[0].along[0].shown[0] == other[0].along[0].shown[1] == "a\\x07"
+    ((one,), (other,)) = shown_alike([one, other])
+    assert one.along[0].shown == ["a\\x07 (2)", "c"]
+    assert other.along[0].shown == ["c", "a\\x07"]
+    assert listed(one.along[0], sizes([1.0]), 2)["labels"] == ["a\\x07 (2)", "c"]
+
+
+def sizes(prevalence):
+    """Components of these sizes that all chains have."""
+    return pd.DataFrame({"prevalence": prevalence, "support": 1.0})
+
+
+def test_a_member_s_share_of_all_counts_is_weighted_by_size_and_support():
+    table = pd.DataFrame({"prevalence": [0.6, 0.4, 0.5], "support": [1.0, 0.5, 0.5]})
+    mean = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    np.testing.assert_allclose(overall(table, mean), np.array([0.6 + 0.1, 0.1 + 0.25]) / 1.05)
+    one_chain = pd.DataFrame({"prevalence": [0.6, 0.4], "support": [np.nan, np.nan]})
+    np.testing.assert_allclose(overall(one_chain, mean[:2]), [0.8, 0.2])
+
+
+def test_the_first_of_each_component_and_the_best_of_each_member_are_kept():
+    rng = np.random.default_rng(3)
+    mean, prevalence = rng.dirichlet(np.full(30, 0.3), 9), rng.dirichlet(np.ones(9))
+    also = np.zeros(mean.shape, dtype=bool)
+    also[4, np.argmin(mean[4])] = True
+    found = kept(mean, prevalence, 4, also)
+    for k, v in np.ndindex(*mean.shape):
+        first = (mean[k] > mean[k, v]).sum() < 4
+        best = (mean[:, v] > mean[k, v]).sum() < COMPONENTS_OF_A_MEMBER
+        assert found[k, v] == (first or best or also[k, v])
+
+
+def test_of_very_many_members_the_small_ones_are_left_out(monkeypatch):
+    monkeypatch.setattr("countveil.report.browse.gathered.MOST_MEMBERS", 2)
+    mean = np.array([[0.5, 0.1, 0.4, 0.0], [0.1, 0.7, 0.15, 0.05]])
+    each = Along("word", list("abcd"), False, mean[:, :, None])
+    found = listed(each, sizes([0.5, 0.5]), 2)
+    assert found["labels"] == ["b", "a", "c"]  # by their shares of all counts; c is second of both components
+    assert found["left"] == 1
+    assert found["top"] == [[1, 2], [0, 2]]
+    assert found["entries"] == [[[0, 0.1], [1, 0.7]], [[0, 0.5], [1, 0.1]], [[0, 0.4], [1, 0.15]]]
+
+
+def test_numbers_have_four_digits():
+    assert short([1 / 3, 0.0, 1234567.0, 2e-9]) == [0.3333, 0.0, 1235000.0, 2e-9]
+
+
+MANY = {"doc": "documents"}
+
+
+def test_shares_of_a_row_are_those_of_its_expected_counts(column_fit):
+    """n_dk is what a rate with topic k alone expects of row d, draw by draw."""
+    found = row_shares(column_fit, "doc")
+    posterior = column_fit.posterior["posterior"]
+    theta, phi, p = (posterior[name].to_numpy()[0] for name in ("theta", "phi", "p"))
+    order = column_fit.parts.support()["component"].to_numpy()
+    draws = []
+    for s in range(len(theta)):
+        size = -p[s] / ((1 - p[s]) * np.log1p(-p[s]))
+        counts = np.array([[(theta[s, d, k] * phi[s, k] * size).sum() for k in order] for d in range(len(PEOPLE))])
+        draws.append(counts)
+    shares = np.array([each / each.sum(axis=1, keepdims=True) for each in draws])
+    np.testing.assert_allclose(found.values[:, :, 0], shares.mean(axis=0), rtol=1e-5)
+    ends = np.quantile(shares, [0.05, 0.95], axis=0)
+    np.testing.assert_allclose(np.moveaxis(found.values[:, :, 1:], 2, 0), ends, rtol=1e-4)
+    np.testing.assert_allclose(found.size, np.sum(draws, axis=2).mean(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(found.size, column_fit.rate().sum("word"), rtol=1e-4)
+
+
+def test_chains_are_averaged_only_where_they_have_the_component(monkeypatch):
+    """Chain 1 numbers its components the other way round; component 1 of chain 0 is its own."""
+    rng = np.random.default_rng(5)
+    shares, sizes = rng.dirichlet(np.ones(4), (2, 6, 2)), rng.dirichlet(np.ones(2), (2, 6))
+    found = [Matched(np.array([0, 1]), np.array([0, 1]), 1.0), Matched(np.array([0]), np.array([1]), 0.5)]
+    reader = SimpleNamespace(
+        axes={"doc": np.arange(4)}, why_no_intervals="",
+        listed_along=lambda axis: SimpleNamespace(group="k"), matches=lambda group: found,
+        chains_along=lambda axis: [Chain(s, z, 0.5) for s, z in zip(shares, sizes, strict=True)],
+    )  # fmt: skip
+    fit = SimpleNamespace(_reader=reader)
+    monkeypatch.setattr("countveil.report.browse.gathered.mean_of_rows", lambda fit: np.ones(4))
+    monkeypatch.setattr("countveil.report.browse.gathered.AT_ONCE", 3)
+    values = row_shares(fit, "doc").values[:, :, 0]
+    made = shares * sizes[..., None]
+    made /= made.sum(axis=2, keepdims=True)
+    np.testing.assert_allclose(values[:, 0], np.concatenate([made[0, :, 0], made[1, :, 1]]).mean(axis=0))
+    np.testing.assert_allclose(values[:, 1], made[0, :, 1].mean(axis=0))
+
+
+def test_rows_are_hidden_numbered_or_named(fit):
+    assert rows_of(fit, "hidden", MANY) is None
+    assert rows_of(fit, "numbers", MANY)["labels"][:2] == ["doc 0", "doc 1"]
+    named = rows_of(fit, "labels", MANY)
+    assert named["labels"] == PEOPLE
+    assert named["plural"] == "documents"
+    mean = row_shares(fit, "doc").values[:, :, 0]
+    for k, members in enumerate(named["top"]):
+        assert members == np.argsort(-mean[:, k], kind="stable").tolist()
+        for d in members:
+            assert k in [entry[0] for entry in named["entries"][d]]
+
+
+def test_of_very_many_rows_those_stay_that_a_component_is_largest_in(fit, monkeypatch):
+    monkeypatch.setattr("countveil.report.browse.gathered.MOST_ROWS", 5)
+    monkeypatch.setattr("countveil.report.browse.gathered.TOP_ROWS", 1)
+    monkeypatch.setattr("countveil.report.browse.gathered.SHARES_OF_A_ROW", 1)
+    found, mean = rows_of(fit, "labels", MANY), row_shares(fit, "doc").values[:, :, 0]
+    assert set(found["labels"]) == {PEOPLE[d] for d in mean.argmax(axis=0)}
+    assert found["left"] == len(PEOPLE) - len(found["labels"])
+    assert all(k in [entry[0] for entry in found["entries"][d]] for k, (d,) in enumerate(found["top"]))
+
+
+def test_a_component_whose_largest_row_has_larger_ones_is_listed_there_once(fit, monkeypatch):
+    monkeypatch.setattr("countveil.report.browse.gathered.TOP_ROWS", 1)
+    monkeypatch.setattr("countveil.report.browse.gathered.SHARES_OF_A_ROW", 1)
+    shares = np.tile([0.6, 0.3, 0.1], (len(PEOPLE), 1))
+    shares[4], shares[7] = [0.5, 0.4, 0.1], [0.2, 0.1, 0.7]
+    made = RowShares(shares[:, :, None], np.ones(len(PEOPLE)))
+    monkeypatch.setattr("countveil.report.browse.gathered.row_shares", lambda fit, axis: made)
+    found = rows_of(fit, "labels", MANY)
+    assert found["top"] == [[0], [4], [7]]
+    listed = [[entry[0] for entry in entries] for entries in found["entries"]]
+    assert listed == [[2] if d == 7 else [0, 1] if d == 4 else [0] for d in range(len(PEOPLE))]
+
+
+@pytest.mark.parametrize(("name", "axis"), [("topic_fit", "doc"), ("block_fit", None), ("tensor_fit", None)])
+def test_rows_that_components_list_themselves_have_no_view(request, name, axis):
+    assert rows_axis(request.getfixturevalue(name)) == axis

@@ -10,7 +10,7 @@ from fractions import Fraction
 import jsonschema
 import pytest
 
-from countveil.privacy import PrivacyLevel, counting, promise, promise_of_rho, study, wording
+from countveil.privacy import PrivacyLevel, counting, promise, study, wording
 from countveil.privacy.errors import RefusedError
 from countveil.study.page import page, strings, tables
 from countveil.study.page.write import SCRIPTS
@@ -140,7 +140,7 @@ def test_levels_of_rho_are_said_in_the_words_of_the_command(rho):
     assert (shown["promise"], Fraction(shown["variance"])) == (level.describe(), level.variance)
     assert f"in at most {shown['guesses']} of cases" in level.describe()
     assert f"gives epsilon = {shown['epsilonAtDelta']} with" in level.describe()
-    assert shown["party"]["guesses"] == promise.percent(promise_of_rho.least_wrong_guesses(50 * level.rho))
+    assert shown["party"]["guesses"] == promise.percent(promise.least_wrong_guesses(50 * level.rho))
     stated = [said[key].format(one="word", many="words") for key in wording.before(of_rho=True)]
     assert wording.statements("word", of_rho=True)[1:3] == stated
 

@@ -14,7 +14,7 @@ from countveil.inference.plan import Plan
 from countveil.inference.starts.alternating import affordable, fit_reports
 from countveil.kernels import start as kernels
 from countveil.laws.counts import POISSON
-from countveil.models.contraction import Side
+from countveil.models.einsum import Side
 from countveil.models.factorization import Factorization
 
 ITERATIONS = 100

@@ -21,7 +21,7 @@ from countveil.inference.starts.multiplicative import floored, random_factors
 from countveil.inference.tuning import BEGINNINGS, note_race
 from countveil.kernels import start as kernels
 from countveil.kernels.tiles import is_dense
-from countveil.models.contraction import Side
+from countveil.models.einsum import Side
 from countveil.models.factorization import Factorization
 
 Race = tuple[tuple[int, int], ...]  # how many beginnings, the best so far, go on for how many iterations

@@ -19,8 +19,8 @@ from countveil.laws.counts.laws import general_law, law_of
 from countveil.laws.counts.protocol import Likelihood, Parameters
 from countveil.laws.noise.protocol import Noise
 from countveil.laws.noise.two_sided_geometric import negative_binomial, poisson
-from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 from countveil.laws.noise.two_sided_geometric.negative_binomial import TwoSidedGeometricNegativeBinomial
+from countveil.laws.noise.two_sided_geometric.noise import TwoSidedGeometricPoisson
 
 Draw: TypeAlias = tuple[tuple[np.ndarray, np.ndarray], Parameters]
 """((theta (D, K), phi (V, K)), the likelihood's own parameters) of one draw of the posterior."""

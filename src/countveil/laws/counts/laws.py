@@ -17,8 +17,8 @@ from countveil.kernels.windows import WindowLaw
 from countveil.laws.counts.poisson import PoissonCounts
 from countveil.laws.counts.protocol import Likelihood, Parameters
 from countveil.laws.noise.protocol import Noise
-from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricPoisson
 from countveil.laws.noise.two_sided_geometric.negative_binomial import TwoSidedGeometricNegativeBinomial
+from countveil.laws.noise.two_sided_geometric.noise import TwoSidedGeometricPoisson
 
 CLOSED: dict[tuple[str, str], Callable[[Any], Any]] = {
     ("two-sided geometric", "poisson"): TwoSidedGeometricPoisson,

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import log_ndtr, xlogy
 
 from countveil.kernels.report_kernels import FLAT, LINEAR, QUADRATIC, TABLE
-from countveil.kernels.skellam import skellam_logcdf, skellam_logpmf
+from countveil.kernels.series import skellam_logcdf, skellam_logpmf
 from countveil.laws.noise.report_law import (
     MOST,
     Counts,

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import sparse
 
+from countveil.common.arrays import refuse
 from countveil.laws.noise.laws import law_of
 from countveil.laws.noise.report_law import Flags, Floats
 from countveil.privacy.mechanisms import AddedNoise, Mechanism
@@ -55,15 +55,6 @@ def numbers_of(reports: Any) -> Floats:
     if array.dtype.kind not in "buif":
         raise TypeError(f"reports must be numbers, got {type(reports).__name__} of dtype {array.dtype}")
     return array.astype(np.float64)
-
-
-def refuse(rule: str, broken: Flags, value: NDArray[Any]) -> None:
-    """Raise a ValueError with the first value that breaks the rule; broken and value have one shape."""
-    if not broken.any():
-        return
-    index = tuple(int(i) for i in np.unravel_index(np.argmax(broken), broken.shape))
-    where = f" at index {index}" if index else ""
-    raise ValueError(f"{rule}, got {value[index]}{where}")
 
 
 def check_sign(reports: np.ndarray, zeros: int, mechanism: Mechanism) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
+from countveil.privacy._text import listed
 from countveil.privacy.mechanisms.base import (
     NO_DIFFERENTIAL_PRIVACY,
     Elsewhere,
@@ -46,7 +47,7 @@ class Composed(Elsewhere):
         names = [kind.__name__ for kind in STEPS]
         for each in steps:
             if not isinstance(each, STEPS):
-                raise TypeError(f"steps must be {', '.join(names[:-1])} or {names[-1]}, got {type(each).__name__}")
+                raise TypeError(f"steps must be {listed(names, 'or')}, got {type(each).__name__}")
             if isinstance(each, Suppression) and each.below is None:
                 raise ValueError(f"steps must state what they hide, got {each.in_words}: state below (--below)")
             if (size := getattr(each, "base", 0) or getattr(each, "below", 0)) > LARGEST:
@@ -74,7 +75,7 @@ class Composed(Elsewhere):
         names = [kind.name for kind in STEPS]
         for each in steps:  # before any is read: steps of steps could be of any depth
             if not isinstance(each, dict) or each.get("name") not in names:
-                raise ValueError(f"steps must be {', '.join(names[:-1])} or {names[-1]}, got {names_in(each)}")
+                raise ValueError(f"steps must be {listed(names, 'or')}, got {names_in(each)}")
         return cls(*map(from_json, steps))
 
     @property

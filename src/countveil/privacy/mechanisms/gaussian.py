@@ -8,7 +8,7 @@ from itertools import accumulate
 from statistics import NormalDist
 from typing import Any, ClassVar, Self
 
-from countveil.privacy import promise, promise_of_rho
+from countveil.privacy import promise
 from countveil.privacy.exact import Exact, from_text, positive, rounded_up, short
 from countveil.privacy.gaussian_noise import MAX_VARIANCE
 from countveil.privacy.mechanisms.base import LARGEST, MOST_DIGITS, SMALLEST, AddedNoise, scale
@@ -158,7 +158,7 @@ class DiscreteGaussian(_GaussianNoise):
             return super().describe()
         return (
             f"rho is {short(self.rho)}, so sigma^2 is {short(self.variance_parameter)} and the noise has standard "
-            f"deviation {self.standard_deviation:.3g}. {promise_of_rho.describe(self.rho)} The noise leaves "
+            f"deviation {self.standard_deviation:.3g}. {promise.describe_of_rho(self.rho)} The noise leaves "
             f"{promise.unchanged(2 * self.false_positive_rate)} of counts unchanged. A true zero is reported as "
             f"positive with probability {self.false_positive_rate:.2%}."
         )

@@ -1,23 +1,17 @@
 """The page from its parts: one file with one script, which alone its own policy lets run."""
 
-import html
-import json
 import os
-import re
 from pathlib import Path
 from typing import Any
 
-from countveil.common.files import replacing
 from countveil.common.parameters import check_integer
 from countveil.fit.base import FactorizationEstimator
+from countveil.privacy._archive import replacing
 from countveil.privacy._text import plain
-from countveil.report.browse.gathered import gathered
-from countveil.report.browse.rows import CHOICES, HIDDEN
-from countveil.study.page.write import policy
+from countveil.report.browse.gathered import CHOICES, HIDDEN, gathered
+from countveil.study.page.write import assembled
 
 SCRIPTS = "parts.js", "views.js", "app.js"
-_HERE = Path(__file__).parent
-_SLOT = re.compile(r"\{\{([a-z]+)\}\}")
 
 
 def write_browser(
@@ -79,17 +73,4 @@ def title_of(data: dict[str, Any]) -> str:
 
 def page_of(data: dict[str, Any], title: str) -> str:
     """The page of what was gathered."""
-    script = '"use strict";\n(() => {\n' + "".join(_part(name) for name in SCRIPTS) + "})();\n"
-    style = _part("browse.css")
-    parts = {
-        "policy": policy(script, style),
-        "title": html.escape(plain(title)),
-        "style": style,
-        "script": script,
-        "data": json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
-    }
-    return _SLOT.sub(lambda found: parts[found[1]], _part("browse.html"))
-
-
-def _part(name: str) -> str:
-    return (_HERE / name).read_text(encoding="utf-8")
+    return assembled(Path(__file__).with_name("browse.html"), SCRIPTS, data, {"title": plain(title)})

@@ -8,10 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from countveil.privacy import PrivacyLevel, privatize, report, study
-from countveil.privacy.any_level import Level
-from countveil.privacy.concentrated import ConcentratedLevel
 from countveil.privacy.errors import RefusedError
 from countveil.privacy.exact import short
+from countveil.privacy.level import ConcentratedLevel, Level
 from countveil.privacy.report import Report
 from countveil.privacy.study import Study
 from countveil.study.audit import statistics

@@ -9,11 +9,9 @@ from fractions import Fraction
 from functools import cache
 from typing import Any
 
-from countveil.privacy import noise, promise, promise_of_rho
-from countveil.privacy.any_level import Level
-from countveil.privacy.concentrated import ConcentratedLevel
+from countveil.privacy import noise, promise
 from countveil.privacy.exact import rounded_up, short
-from countveil.privacy.level import PrivacyLevel
+from countveil.privacy.level import ConcentratedLevel, Level, PrivacyLevel
 from countveil.privacy.study import Study
 
 PARTY = 5**2 + 5**2
@@ -53,15 +51,15 @@ def _own_kind(level: Level) -> dict[str, Any]:
         raise TypeError(f"levels must be stated in epsilon or in rho, got {type(level).__name__}")
     return {
         "shortRho": short(level.rho),
-        "strength": promise_of_rho.strength(level.rho),
+        "strength": promise.strength_of_rho(level.rho),
         "amount": "1",
         "within": level.mechanism.within(0.95),
         "variance": str(level.variance),
-        "guesses": promise_of_rho.right_guesses(level.rho),
+        "guesses": promise.right_guesses_of_rho(level.rho),
         "epsilonAtDelta": _epsilon(level.rho),
         "party": {
             "shortRho": short(PARTY * level.rho),
-            "guesses": promise.percent(promise_of_rho.least_wrong_guesses(PARTY * level.rho)),
+            "guesses": promise.percent(promise.least_wrong_guesses(PARTY * level.rho)),
             "epsilonAtDelta": _epsilon(PARTY * level.rho),
         },
     }
@@ -69,7 +67,7 @@ def _own_kind(level: Level) -> dict[str, Any]:
 
 def _epsilon(rho: Fraction) -> str:
     """The epsilon at delta where rho holds between two sets of counts."""
-    return rounded_up(promise_of_rho.epsilon_for(float(rho), promise_of_rho.DELTA))
+    return rounded_up(promise.epsilon_for(float(rho), promise.DELTA))
 
 
 def times(exponent: Fraction) -> str:

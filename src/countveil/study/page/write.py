@@ -6,6 +6,7 @@ import html
 import json
 import os
 import re
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,16 +48,27 @@ def page(study: Study, said: dict[str, str] | None = None) -> str:
         )
         raise RefusedError("the study", "waves", rule)
     said = strings() if said is None else said
-    script = '"use strict";\n(() => {\n' + "".join(_part(name) for name in SCRIPTS) + "})();\n"
-    style = _part("page.css")
-    parts = {
-        "policy": policy(script, style, study.address),
+    return assembled(_HERE / "page.html", SCRIPTS, _data(study, said), said | _of_study(study), study.address)
+
+
+def assembled(
+    template: Path, scripts: Sequence[str], data: Any, texts: Mapping[str, str], address: str | None = None
+) -> str:
+    """One file of a template, the .css of its name and the scripts beside it, which alone its own policy lets run.
+
+    ``texts`` are escaped. ``address`` is where the page may send what it makes, if anywhere.
+    """
+    parts = [(template.parent / name).read_text(encoding="utf-8") for name in scripts]
+    script = '"use strict";\n(() => {\n' + "".join(parts) + "})();\n"
+    style = template.with_suffix(".css").read_text(encoding="utf-8")
+    slots = {
+        "policy": policy(script, style, address),
         "style": style,
         "script": script,
-        "data": json.dumps(_data(study, said), separators=(",", ":")).replace("<", "\\u003c"),
+        "data": json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c"),
+        **{key: html.escape(text) for key, text in texts.items()},
     }
-    texts = {key: html.escape(value) for key, value in (said | _of_study(study)).items()}
-    return _SLOT.sub(lambda found: (parts | texts)[found[1]], _part("page.html"))
+    return _SLOT.sub(lambda found: slots[found[1]], template.read_text(encoding="utf-8"))
 
 
 def policy(script: str, style: str, address: str | None = None) -> str:
@@ -79,7 +91,7 @@ def strings(path: str | os.PathLike[str] | None = None) -> dict[str, str]:
 
     Raises RefusedError if keys are missing or unknown, or a text names other {places} than the original.
     """
-    own = json.loads(_part("strings.json")) | wording.BOTH
+    own = json.loads((_HERE / "strings.json").read_text(encoding="utf-8")) | wording.BOTH
     if path is None:
         return own
     name = os.fspath(path)
@@ -94,10 +106,6 @@ def strings(path: str | os.PathLike[str] | None = None) -> dict[str, str]:
         got = shown(other["language"])
         raise RefusedError(name, "language", f"must be a language tag, such as de or pt-BR, got {got}")
     return other
-
-
-def _part(name: str) -> str:
-    return (_HERE / name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:

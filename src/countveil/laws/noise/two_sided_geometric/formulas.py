@@ -71,11 +71,6 @@ def debiased(report, alpha):
     return (1.0 + alpha) * max(report, 0)
 
 
-def mean_of_truncated(rate, alpha, exp=np.exp):
-    """E[max(report, 0) | rate] = rate + e^(-(1 - alpha) rate) alpha / (1 - alpha^2)."""
-    return rate + exp(-exposure(alpha) * rate) * excess(alpha)
-
-
 def censored_log_probability(rate, alpha, log1p=np.log1p):
     """log P(report <= 0 | rate) = -(1 - alpha) rate - log(1 + alpha): the score of a truncated report (2.6)."""
     return -exposure(alpha) * rate - log1p(alpha)

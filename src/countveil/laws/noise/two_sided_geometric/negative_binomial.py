@@ -26,7 +26,7 @@ from countveil.kernels.negative_binomial import (
     negative_binomial_logpmf,
 )
 from countveil.kernels.random import SMALLEST, fill_uniforms
-from countveil.laws.noise.two_sided_geometric.draws import LARGEST_LOWER, MOST, count_passed, restart
+from countveil.laws.noise.two_sided_geometric.batches import LARGEST_LOWER, MOST, count_passed, restart
 from countveil.laws.noise.two_sided_geometric.formulas import log_normaliser
 from countveil.laws.noise.two_sided_geometric.negative_binomial_sums import expectations
 

@@ -11,7 +11,7 @@ import math
 from countveil.kernels import tokens
 from countveil.kernels.compiled import kernel, subroutine
 from countveil.kernels.law import provides
-from countveil.laws.noise.two_sided_geometric.law import TwoSidedGeometricKernel
+from countveil.laws.noise.two_sided_geometric.noise import TwoSidedGeometricKernel
 
 NEGLIGIBLE = 1e-17  # size's weight over that of size 1
 
