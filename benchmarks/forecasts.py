@@ -331,13 +331,15 @@ def rolling(options):
         if options.corpus and not any(each in name for each in options.corpus):
             continue
         counts, ahead = np.asarray(values, dtype=np.int64), 12 if len(values) > MOST_MONTHS else AHEAD
+        step = 12 if ahead == 12 else 2
+        fewest = len(counts) - ahead - step * (options.origins - 1)
         for level in (None, *options.levels):
             seen = counts if level is None else reports_of(counts, level, options.seed)
             found = {}
             for origin in range(options.origins):
-                n = len(counts) - ahead - origin * (12 if ahead == 12 else 2)
+                n = len(counts) - ahead - origin * step
                 later = counts[n : n + ahead]
-                for label, asked in variants(season).items():
+                for label, asked in variants(season if season <= fewest else 0).items():
                     each = rolled(seen[:n], level, later, asked, components, name, options)
                     found.setdefault(label, []).append(each)
                 for rule, each in rules_ahead(seen[:n].astype(float), later, season).items():

@@ -34,7 +34,7 @@ CHAINS["season"] = GammaChainPrior(3.0, True, 4)  # the first later step is the 
 def places_of_what_came(steady, seed=1, tune=20, draws=20):
     """Randomised places (2, runs, LATER + 1) of simulated counts among those that forecasts have drawn.
 
-    The second are those of forecasts that go on from a quarter of the last step's activity.
+    The second are those of forecasts that go on from a fiftieth of the last step's activity.
     """
     rng, prior, found = np.random.default_rng(seed), CHAINS[steady], []
     sizes = axis_sizes(SPEC, (STEPS, ITEMS), {"k": K})
@@ -53,7 +53,7 @@ def places_of_what_came(steady, seed=1, tune=20, draws=20):
             state, _ = gibbs.step(state, Plan(data, model), model, streams, SERIAL)
             if sweep >= tune and sweep % 2:
                 drawn.append(counts_to_come(prior, state, rng, 1.0))
-                wrong.append(counts_to_come(prior, state, rng, 0.25))
+                wrong.append(counts_to_come(prior, state, rng, 0.02))
         came = np.append(counts[STEPS:].sum(axis=1), counts[STEPS, 0])
         found.append([place_among(each, came, rng) for each in (drawn, wrong)])
     return np.array(found).swapaxes(0, 1)
@@ -136,21 +136,22 @@ def test_a_fit_has_one_forecast_and_a_generator_others(fit):
 @pytest.mark.long
 def test_activity_runs_on_by_its_transitions():
     rng, chain = (np.random.default_rng(3), {"transition": np.array([[0.9, 0.2], [0.1, 0.8]]), "volume": np.array(2.0)})
+    chain["immigration"] = np.array(30.0)
     last = np.array([2000.0, 800.0])
     draws = np.array([forecasts.run_on(last, chain, 2, rng) for _ in range(4000)])
-    np.testing.assert_allclose(forecasts.SOURCE, 0.001)  # too little to be seen here
+    mean = last
     for step in (1, 2):
-        mean = np.linalg.matrix_power(chain["transition"], step) @ last
+        mean = chain["transition"] @ mean + 60.0
         error = draws[:, step - 1].std(axis=0) / np.sqrt(len(draws))
         assert (np.abs(draws[:, step - 1].mean(axis=0) - mean) < 5 * error).all()
-    shapes = chain["transition"] @ last / 2.0
+    shapes = chain["transition"] @ last / 2.0 + 30.0
     assert stats.kstest(stats.gamma(shapes[0], scale=2.0).cdf(draws[:, 0, 0]), "uniform").pvalue > FALSE_ALARM
 
 
 @pytest.mark.long
 def test_seasons_run_on_from_their_place():
     seasons = np.array([[0.5, 1.0], [2.0, 1.0], [0.8, 3.0]])
-    chain = {"transition": np.eye(2), "volume": np.array(2.0)}
+    chain = {"transition": np.eye(2), "volume": np.array(2.0), "immigration": np.array(0.02)}
     last = np.array([200.0, 80.0])
     found = forecasts.run_on(last, chain | {"season": seasons}, 4, np.random.default_rng(3))
     without = forecasts.run_on(last / seasons[2], chain, 4, np.random.default_rng(3))

@@ -100,7 +100,7 @@ def columns_of_a_transition_matrix():
     brute = [[(stay if k == j else sizes[k]) * sizes[j] for j in range(3)] for k in range(3)]
     same(gamma_chain.dirichlet_of(sizes, stay), np.array(brute))
     rng, drawn = np.random.default_rng(2), []
-    none = gamma_chain.Tables(np.zeros((3, 3)), np.zeros(3), np.zeros((1, 3)), np.ones(1), 0.0)
+    none = gamma_chain.Tables(np.zeros((3, 3)), np.zeros(3), np.zeros((1, 3)), np.ones(1), 0.0, 0.0, 0.0)
     chain = draw_chain(gamma_chain.GammaChainPrior(1.0, True), (1, 3), rng)
     for _ in range(500):  # without tables, from the prior
         chain = gamma_chain.draw_transitions(chain, none, rng)
