@@ -74,7 +74,7 @@ def _not_behind(mine: np.ndarray, theirs: np.ndarray) -> bool:
 
 METRICS = {"log_score": "{:.3f}", "mae": "{:.3f}", "npmi": "{:.3f}", "npmi_plain": "{:.3f}", "seconds": "{:.1f}"}
 HEADINGS = {
-    "log_score": "log score\nper token\n(higher)",
+    "log_score": "log score\nper word\n(higher)",
     "mae": "MAE\n\n(lower)",
     "npmi": "NPMI,\nrelevant\nwords (higher)",
     "npmi_plain": "NPMI,\nprobable\nwords (higher)",

@@ -13,7 +13,7 @@ from countveil.planning.contenders import TRUE_COUNTS, ZERO
 from countveil.plotting.style import HEAT, METHODS, legend_below, new_figure, tidy
 
 PANELS = {
-    "log_score": "log score per token\n(higher is better)",
+    "log_score": "log score per word\n(higher is better)",
     "mae": "mean absolute error\n(lower is better)",
     "npmi": "NPMI of the 10 most relevant words\n(higher is better)",
 }
