@@ -34,7 +34,7 @@ def check_counts(table: Counts, directed: bool | None) -> None:
         raise ValueError(
             "counts of an undirected network must have each pair once, above the diagonal, or the same count on both "
             f"sides of it, got different counts at index {pair} and {pair[::-1]} (not shown: they are private). If "
-            "the two directions of a pair are counts of their own, give directed=True"
+            "the two directions of a pair have separate counts, give directed=True"
         )
 
 

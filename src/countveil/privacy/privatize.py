@@ -97,8 +97,8 @@ def _refuse_other_order(level: Any, labels: Sequence[str] | None) -> None:
     for row, (name, label) in enumerate(zip(names, wanted, strict=True)):
         if name != label:
             raise ValueError(
-                f"level must have the row labels of counts in their order, got a different label at row {row}: "
-                "sort it in their order, or pass .tolist() to match by position"
+                "level must have the same row labels as counts, in the same order, got a different label at row "
+                f"{row}: sort it in their order, or pass .tolist() to match by position"
             )
 
 
