@@ -40,7 +40,6 @@ autosummary_ignore_module_all = False
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
-python_maximum_signature_line_length = 100
 napoleon_custom_sections = [("Options", "params_style")]
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
