@@ -73,8 +73,10 @@ def test_counts_may_come_in_bursts(here):
         assert f"in bursts (negative-binomial, dispersion {dispersion})" in " ".join(said.split())
         assert pd.read_csv("out/plan.csv")["coverage"].notna().any() == ("pilot" not in more)
     asked = ["plan", "--words", "5", *SMALL]
-    assert "dispersion must be a number without a pilot, got None" in fails(*asked, *bursty)
-    assert "dispersion must be a number without a pilot, got 'row'" in fails(*asked, *bursty, "--dispersion", "row")
+    assert "dispersion must be a number if there is no pilot, got None" in fails(*asked, *bursty)
+    assert "dispersion must be a number if there is no pilot, got 'row'" in fails(
+        *asked, *bursty, "--dispersion", "row"
+    )
     assert "dispersion requires likelihood 'negative-binomial', got 'poisson'" in fails(*asked, "--dispersion", "1")
     assert "likelihood must be one of" in fails("plan", "pilot.npz", "--likelihood", "normal", *SMALL)
 

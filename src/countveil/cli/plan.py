@@ -165,7 +165,7 @@ def check_bursts(method: str, likelihood: str, dispersion: str | float | None, p
     if bursty:
         check_likelihood(METHODS[method](), NegativeBinomial())
     if bursty and not pilot and not isinstance(dispersion, float):
-        raise ValueError(f"dispersion must be a number without a pilot, got {dispersion!r}")
+        raise ValueError(f"dispersion must be a number if there is no pilot, got {dispersion!r}")
 
 
 def source_without_pilot(
