@@ -27,8 +27,14 @@ def described(parameter: Any, context: Any) -> str:
         names = f"`{parameter.name}`"
     record = parameter.get_help_record(context)
     words = " ".join((record[1] if record else "").split())
-    marked = re.sub(r"(?<![`a-z-])--[a-z][a-z-]*", r"`\g<0>`", words)  # dashes would become one
-    return f"- {names}: {marked}"
+    return f"- {names}: {marked(words)}"
+
+
+def marked(words: str) -> str:
+    """A text with its options as code: two dashes would become one."""
+    parts = re.split(r"(`[^`]*`)", words)  # every second one is code
+    parts[::2] = [re.sub(r"(?<![a-z-])--[a-z][a-z-]*", r"`\g<0>`", each) for each in parts[::2]]
+    return "".join(parts)
 
 
 def as_markdown() -> str:
@@ -41,7 +47,7 @@ def as_markdown() -> str:
             for each in command.params
             if not getattr(each, "hidden", False) and "--help" not in each.opts
         ]
-        sections.append("\n\n".join([f"## {name}", (command.help or "").strip(), "\n".join(lines)]))
+        sections.append("\n\n".join([f"## {name}", marked((command.help or "").strip()), "\n".join(lines)]))
     return "\n\n".join(sections) + "\n"
 
 

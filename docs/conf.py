@@ -1,5 +1,6 @@
 """The site: pages in Markdown, a page for each public object, and examples that run when it is built."""
 
+import inspect
 import os
 import re
 import sys
@@ -105,8 +106,18 @@ def is_inherited_from_elsewhere(app: Any, what: str, name: str, obj: Any, skip: 
     return True if (getattr(obj, "__module__", None) or "").startswith("sklearn") else None
 
 
+def show_parameters(app: Any) -> None:
+    """Let models show their parameters: what their ``__new__`` accepts is anything, to explain errors."""
+    public = (getattr(countveil, name) for name in countveil.__all__)
+    classes = {base for each in public if inspect.isclass(each) for base in each.__mro__}
+    models = [each for each in classes if "given" in getattr(each.__new__, "__annotations__", {})]
+    for each, signature in [(each, inspect.signature(each)) for each in models]:
+        each.__signature__ = signature
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Connect them, the first before sections are read. Pages may be read and written by several processes."""
+    app.connect("builder-inited", show_parameters)
     app.connect("autodoc-process-docstring", to_restructured_text, priority=400)
     app.connect("autodoc-process-docstring", keep_underscores, priority=600)
     app.connect("autodoc-skip-member", is_inherited_from_elsewhere)

@@ -118,7 +118,6 @@ INSTEAD: dict[str, list[Instead]] = {
     "collecting.md": [
         Instead("python3 -m venv alone\n", "", INSTALLS),
         Instead("alone/bin/python -m pip install --quiet --no-deps .", 'ln -s "$ALONE" alone', INSTALLS),
-        Instead("pip install '.[receive]'", ":", INSTALLS),
         Instead("pip install '.[postgres]'", ":", INSTALLS),
         Instead("countveil receive study.json --db postgresql", ": ", "a server, and a database that is not here"),
         Instead("countveil collect study.json postgresql", ": ", "a database that is not here"),

@@ -28,7 +28,8 @@ fit = cv.BlockModel(n_communities=5, tune=200, draws=100, seed=1, progress=False
 names = ["true counts", "noisy reports", "expected counts"]
 fig, axes = plt.subplots(1, 3, figsize=(11, 4))
 order = np.argsort(fit.memberships_.argmax(axis=1), kind="stable")
-for ax, values, title in zip(axes, [counts.to_numpy(), release.reports, fit.rate().to_numpy()], names, strict=True):
+shown = [counts.to_numpy(), release.reports, fit.rate().to_numpy()]
+for ax, values, title in zip(axes, shown, names, strict=True):
     ax.imshow(np.sqrt(np.maximum(values, 0))[np.ix_(order, order)], cmap="Greys", vmax=3)
     ax.set(title=title, xticks=[], yticks=[])
 fig.tight_layout()

@@ -32,7 +32,7 @@ for epsilon in levels:
 fig, ax = plt.subplots(figsize=(6, 3.5))
 for name, values in errors.items():
     ax.plot(levels, values, marker="o", label=name)
-ax.set(xscale="log", xlabel="epsilon per unit of a count", ylabel="mean absolute error")
+ax.set(xscale="log", xlabel="noise level (epsilon/N)", ylabel="mean absolute error")
 ax.minorticks_off()
 ax.set_xticks(levels, [str(each) for each in levels])
 ax.set_title("Error of expected counts")

@@ -224,5 +224,5 @@ def test_commands_that_read_tables_warn_and_refuse(here):
     (here / "saved.csv").write_text("a,Unnamed: 0\n1,0\n2,1\n0,2\n")
     for command, options in OPTIONS.items():
         said = fails(command, "saved.csv", *options)
-        assert "counts in saved.csv must not have their index among them" in said
+        assert "counts in saved.csv must not include the index" in said
         assert "warning: column 'id' has another value in each row" in run(command, "ids.csv", *options).stderr

@@ -73,16 +73,18 @@ def test_counts_may_come_in_bursts(here):
         assert f"in bursts (negative-binomial, dispersion {dispersion})" in " ".join(said.split())
         assert pd.read_csv("out/plan.csv")["coverage"].notna().any() == ("pilot" not in more)
     asked = ["plan", "--words", "5", *SMALL]
-    assert "dispersion must be a number without a pilot, got None" in fails(*asked, *bursty)
-    assert "dispersion must be a number without a pilot, got 'row'" in fails(*asked, *bursty, "--dispersion", "row")
+    assert "dispersion must be a number if there is no pilot, got None" in fails(*asked, *bursty)
+    assert "dispersion must be a number if there is no pilot, got 'row'" in fails(
+        *asked, *bursty, "--dispersion", "row"
+    )
     assert "dispersion requires likelihood 'negative-binomial', got 'poisson'" in fails(*asked, "--dispersion", "1")
     assert "likelihood must be one of" in fails("plan", "pilot.npz", "--likelihood", "normal", *SMALL)
 
 
 def test_what_cannot_be_planned_is_refused_in_one_line(here):
-    assert "words must be given once, by a pilot, --study or --words, got" in fails("plan", *SMALL)
+    assert "give the words exactly once, by a pilot, --study or --words, got" in fails("plan", *SMALL)
     assert "--study or --words, got 5" in fails("plan", "--study", "s.json", "--words", "5", *SMALL)
-    assert "words and total must be left out with a pilot" in fails("plan", "pilot.npz", "--total", "3", *SMALL)
+    assert "leave out --words and --total with a pilot" in fails("plan", "pilot.npz", "--total", "3", *SMALL)
     assert "truth 'pilot' needs a pilot" in fails("plan", "--words", "5", "--truth", "pilot", *SMALL)
     assert "truth must be one of model, pilot, got 'me'" in fails("plan", "--words", "5", "--truth", "me", *SMALL)
     assert "method must be gibbs or em, got 'cavi'" in fails("plan", "--words", "5", "--method", "cavi", *SMALL)

@@ -80,7 +80,7 @@ def test_actors_without_an_edge_are_named(file):
     edges = read_edges(file(EDGES), actors=["C", "B", "A", "D"])
     assert counts_of_edges(edges).row_labels == ["C", "B", "A", "D"]
     assert dense(edges) == [[0, 0, 3, 0], [2, 0, 0, 0], [0, 4, 0, 0], [0, 0, 0, 0]]
-    with pytest.raises(ValueError, match=r"must name everybody in .*got no 'C' \(--vocabulary\)"):
+    with pytest.raises(ValueError, match=r"actors \(--vocabulary\) must include everybody in .*got a list without 'C'"):
         read_edges(file(EDGES), actors=["A", "B"])
     with pytest.raises(ValueError, match="got a duplicate"):
         read_edges(file(EDGES), actors=["A", "B", "C", "A"])

@@ -130,7 +130,7 @@ def test_a_column_of_a_csv_that_looks_like_an_index_is_warned_of(csv_file, text,
 
 def test_a_saved_index_in_a_csv_is_refused_except_as_row_labels(csv_file):
     path = csv_file(",Unnamed: 0,a\n0,0,2\n1,1,0\n")
-    message = f"counts in {path} must not have their index among them, got a column called 'Unnamed: 0': name it"
+    message = f"counts in {path} must not include the index, got a column called 'Unnamed: 0': name it"
     with pytest.raises(ValueError, match=re.escape(message)):
         read_counts(path)
     path = csv_file("a,index\n2,7\n0,5\n1,3\n")

@@ -183,7 +183,7 @@ def test_reports_with_a_gap_have_no_totals_and_others_of_the_same_rules_have():
     rules = m.Composed(m.Suppression(3), m.Rounding(20))
     found = cv.Reports([[np.nan, 20]], rules, totals=[(1, [30])])
     assert found.totals.in_words
-    with pytest.raises(ValueError, match="mechanism must have a log-concave kernel if there are totals"):
+    with pytest.raises(ValueError, match="must be log-concave in the count, got mechanism"):
         cv.Reports([[0, 20]], rules, totals=[(1, [30])])
     with pytest.raises(ValueError, match="mechanism of totals must have a log-concave kernel"):
         cv.Reports([[6, 4]], m.Rounding(2, "up"), totals=[(1, [0], rules)])

@@ -1,5 +1,6 @@
 """The page of the command line: every command and option of the program is on it."""
 
+import re
 from importlib.util import module_from_spec, spec_from_file_location
 
 import pytest
@@ -31,4 +32,4 @@ def test_every_command_has_a_section_with_its_options(name):
 def test_options_in_help_are_code_so_that_their_dashes_stay():
     lines = [line for line in TEXT.splitlines() if line.startswith("- `")]
     assert len(lines) > 200
-    assert not [line for line in lines if " --" in line.replace("` --", "")]
+    assert " --" not in re.sub("`[^`]*`", "", TEXT)

@@ -100,7 +100,7 @@ def test_what_is_refused(rate, counts, message):
 
 
 def test_a_score_per_token_needs_a_token():
-    with pytest.raises(ValueError, match="at least one token, got zeros only"):
+    with pytest.raises(ValueError, match="counts must include a positive one, got zeros only"):
         log_score(np.zeros((2, 2)), np.ones((2, 2)))
 
 
@@ -202,7 +202,7 @@ def test_what_does_not_fit_is_refused_in_words():
         predictive_log_score(SEEN.T, fit)
     with pytest.raises(ValueError, match=r"cells must have the shape of the fit's data"):
         predictive_log_score(SEEN, fit, HIDDEN[:3])
-    with pytest.raises(ValueError, match="counts must hold at least one token among the cells, got none"):
+    with pytest.raises(ValueError, match="counts must include a positive one among the cells, got none"):
         predictive_log_score(0 * SEEN, fit)
 
 

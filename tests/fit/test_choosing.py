@@ -135,7 +135,7 @@ def test_what_cannot_be_chosen_is_refused(data, tmp_path):
         cv.TopicModel("many").fit(data)
     with pytest.raises(ValueError, match="n_topics must be a whole number of at least 1, got 0"):
         cv.TopicModel(0).fit(data)
-    with pytest.raises(ValueError, match="n_topics must be a number except in fit, which chooses one, got 'auto'"):
+    with pytest.raises(ValueError, match="n_topics must be a number, got 'auto': only fit chooses one"):
         cv.TopicModel("auto", method="svi").partial_fit(data)
     with pytest.raises(ValueError, match="n_topics must be a number except in fit"):
         cv.compare(data, [cv.TopicModel("auto"), cv.TopicModel(2)])

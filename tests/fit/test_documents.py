@@ -212,7 +212,7 @@ def test_numbers_that_are_labels_are_labels():
     assert set(fit.documents.shares([5, "1"])["document"]) == {"5", "1"}
     assert fit.documents.find_word(1)["word"].tolist() == ["1", "1"]
     assert fit.documents.find_word(2)["word"].tolist() == ["b", "b"]
-    with pytest.raises(ValueError, match="document must be a label if all labels are numbers, got 0"):
+    with pytest.raises(ValueError, match="document must be one of the labels, which are all numbers, got 0"):
         fit.documents.shares([0])
 
 

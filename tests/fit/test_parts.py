@@ -382,7 +382,7 @@ def test_chains_without_a_topic_in_common_say_that_topics_cannot_be_found(chains
         draws["phi"][chain] = 0.01 / SIZE[1] + 0.99 * np.eye(SIZE[1])[3 * chain : 3 * chain + 3]
     found._adopt(found.posterior)
     assert found.parts.support()["support"].tolist() == [1 / chains] * (3 * chains)
-    said, lost = (found.diagnostics(), "The topics cannot be found: no topic is one that more than half of the chains")
+    said, lost = (found.diagnostics(), "The topics cannot be found: no topic was found by more than half of the chains")
     assert said.verdict.count(lost) == 1
     assert "components" not in said.verdict
     assert said.state != "safe to report"

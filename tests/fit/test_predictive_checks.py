@@ -28,7 +28,7 @@ from countveil.fit.predictive_checks import (
     of_margins,
 )
 from countveil.fit.results import with_doubts
-from countveil.inference.diagnostics import Diagnostics, State
+from countveil.inference.diagnostics import Diagnostics, FitWarning, State
 from countveil.inference.posterior import kept_mechanism, mechanism_kept
 from countveil.laws.counts import POISSON, NegativeBinomial
 from countveil.report import checklist_of, render, write_report
@@ -601,17 +601,18 @@ def test_a_fit_and_its_page_have_one_verdict(tmp_path):
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_of_true_counts_the_page_says_it():
-    """Their fits keep nothing of them that a check needs."""
+def test_a_fit_of_true_counts_and_its_page_have_one_verdict():
     rng = np.random.default_rng(4)
     counts = rows_of(rng, rng.poisson(60.0, 60))
     counts[3, 5] = 2000
     data = cv.ExactCounts(counts)
-    fit = cv.TopicModel(1, likelihood="poisson", **QUICK).fit(data)
-    assert "Simulated releases" not in fit.diagnostics().verdict
-    judged = checklist_of(fit, data).judged
-    assert judged.state == State.UNSAFE
+    with pytest.warns(FitWarning, match="^Simulated releases differ"):
+        fit = cv.TopicModel(1, likelihood="poisson", **QUICK).fit(data)
+    judged = fit.diagnostics()
+    assert (judged.state, judged.mechanism) == (State.UNSAFE, None)
     assert judged.verdict.startswith("Simulated releases differ from the real one in: ")
+    assert "mechanism" not in judged.verdict
+    assert checklist_of(fit, data).judged.verdict == judged.verdict
 
 
 def test_the_diagonal_of_a_network_is_left_out():

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from sklearn.exceptions import ConvergenceWarning
 
 import countveil as cv
 from countveil.fit.predictive_checks import check
@@ -180,6 +181,12 @@ def test_counts_without_noise(wrapped):
     assert float(fit.rate().sum()) == pytest.approx(counts.sum(), rel=0.05)
     found = fit.dispersions(uncalibrated=wrapped is cv.NaiveCounts)
     assert abs(found["p"][0] - p.mean()) < 0.12
+
+
+def test_a_warning_about_a_naive_fit_names_what_is_wrong_with_every_naive_fit():
+    counts, _, _ = planted()
+    with pytest.warns(ConvergenceWarning, match="^This fit treats the reports as true counts"):
+        cv.TopicModel(2, **BURSTY | {"draws": 50, "tune": 0, "chains": 2}).fit(cv.NaiveCounts(counts))
 
 
 @pytest.mark.parametrize("dispersion", ["column", "row"])

@@ -48,12 +48,13 @@ def test_the_reports_total_is_unbiased_with_the_error_that_it_states(levels, tru
     assert held == pytest.approx(0.9, abs=0.08)  # nearly four standard errors
 
 
+@pytest.mark.parametrize("hidden", [HIDDEN, np.zeros(SIZE, dtype=bool)])
 @pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial"])
-def test_the_fit_s_total_is_of_the_cells_that_were_seen(likelihood):
-    data = cv.PrivatizedCounts(bursty(), 0.3, HIDDEN)
-    fit = fitted(cv.TopicModel(2, likelihood=likelihood, **SHORT), data)
+def test_the_fit_s_total_is_of_all_draws_and_of_the_cells_that_were_seen(likelihood, hidden):
+    data = cv.PrivatizedCounts(bursty(), 0.3, hidden)
+    fit = fitted(cv.TopicModel(2, likelihood=likelihood, **SHORT | {"draws": 110}), data)
     found = totals_of(fit, data)
-    assert found.fitted == pytest.approx(float(fit.rate().to_numpy()[~HIDDEN].sum()), rel=1e-9)
+    assert found.fitted == pytest.approx(float(fit.rate().to_numpy()[~hidden].sum()), rel=1e-6)
     assert found.fitted_lower < found.fitted < found.fitted_upper
     point = fitted(cv.TopicModel(2, method=cv.EM(max_iter=5), seed=1, threads=1), data)
     assert totals_of(point, data)[3:5] == (None, None)

@@ -136,7 +136,7 @@ def test_an_offset_of_a_shared_axis_is_refused():
     case = CASES["directed"]
     model, _, observations, _, _, _ = scene(case)
     observations.prior_scale_d = np.linspace(1.0, 2.0, 6)
-    with pytest.raises(ValueError, match="row_offset must be for an axis with one factor of its own"):
+    with pytest.raises(ValueError, match="row_offset must be for an axis that has exactly one factor"):
         factors.offset_scales(model, observations)
 
 

@@ -35,7 +35,7 @@ def test_topics_are_drawn_as_the_table_has_them(topic_fit):
     words = [*top.loc[top["topic"] == 2, "word"], *top.loc[top["topic"] == 0, "word"]]
     assert [t.get_text() for t in ax.get_yticklabels()] == [w.replace("$", r"\$") for w in words]
     share = topic_fit.parts.prevalences()["prevalence"][2]
-    assert f"topic 2: {share:.1%} of all" in [t.get_text() for t in ax.texts]
+    assert f"topic 2: {share:.1%} of expected counts" in [t.get_text() for t in ax.texts]
     assert "80% intervals" in ax.get_xlabel()
 
 

@@ -30,7 +30,7 @@ def beside(column, place=1, n_rows=12, name="x"):
 def test_the_name_of_a_saved_index_is_refused_anywhere(form, place, name):
     names, values = beside(0, place, name=name)
     top = name[0] if isinstance(name, tuple) else name
-    message = rf"counts must not have their index among them, got a column called '{top}': .*, or leave it out$"
+    message = rf"counts must not include the index, got a column called '{top}': .*, or leave it out$"
     with pytest.raises(ValueError, match=message):
         check_columns("counts", names, form(values), False)
 

@@ -209,7 +209,7 @@ def test_levels_of_other_rows_are_refused(rows, index, row, tmp_path):
     }
     for call in calls.values():
         with pytest.raises(
-            ValueError, match=f"level must have the row labels of counts .* a different label at row {row}"
+            ValueError, match=f"level must have the same row labels as counts, .* a different label at row {row}"
         ):
             call(series)
     assert privatize(counts, series.tolist()).levels == tuple(levels)

@@ -37,6 +37,7 @@ addEventListener("load", () => {{
     cut: cut.map(e => e.tagName + e.textContent.slice(0, 30)),
     overlaps: lines.filter(([a, b]) => !beside(a, b) && !above(a, b)).length, lines: lines.length > 0,
     blank: all("img").filter(i => !i.naturalWidth).length,
+    narrow: root.clientWidth < 600 ? all("caption").filter(e => 2 * box(e).width < root.clientWidth).length : 0,
   }});
 }});
 </script>"""
@@ -92,7 +93,7 @@ def test_nothing_overlaps_or_leaves_the_screen(written, driver, kind, width):
     height = found.pop("height")
     if kind == "topics":
         assert height <= HEIGHTS[width]
-    assert found == {"width": width, "scroll": width, "cut": [], "overlaps": 0, "lines": True, "blank": 0}
+    assert found == {"width": width, "scroll": width, "cut": [], "overlaps": 0, "lines": True, "blank": 0, "narrow": 0}
 
 
 def test_the_console_is_really_watched(written, driver, topic_fit):

@@ -69,7 +69,9 @@ def sample_counts_given_totals(
     rng = check_generator(rng)
     kernels, cells, shape = read_cells(reports, rate, mechanism, dispersion)
     if not kernels.whole_cj[1:, CONCAVE].all():
-        raise ValueError(f"mechanism must have a log-concave kernel if there are totals, got {mechanism.in_words}")
+        raise ValueError(
+            f"with totals, P(report | count) must be log-concave in the count, got mechanism {mechanism.in_words}"
+        )
     known = read_totals(families_of(totals), shape, axes_of(reports)[: len(shape)])
     known = known._replace(groups=tuple(group.ravel() for group in known.groups))
     code, groups = cells.code.astype(np.int64), [group.astype(np.int64) for group in known.groups]

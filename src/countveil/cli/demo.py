@@ -69,7 +69,7 @@ def communities(
     threads: Threads = None,
     seed: Seed = 1,
 ) -> None:
-    """Privatize the meetings of characters in Les Misérables, and find the communities behind the noise.
+    """Add noise to the meetings of characters in Les Misérables, and find the communities behind the noise.
 
     Writes network.npz, communities.csv and communities.png, and replaces those of an earlier demo.
     """

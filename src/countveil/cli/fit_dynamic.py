@@ -84,11 +84,11 @@ def fit_dynamic(
 ) -> Result:
     """Fit components that change over time to a release whose rows are time steps, and write the fit.
 
-    Steps labelled by dates are put in order. Steps missing from a regular series are masked, and their labels printed.
-    Prints each component's share of all expected counts, its largest entries and how much of it persists from one step
-    to the next, with 90% intervals, and whether the results are safe to report. `countveil forecast` forecasts from it.
-    Only methods gibbs and augmented-gibbs can fit this model. Ctrl-C, `--checkpoint` and `--resume` work as in
-    `countveil fit topics`.
+    Steps labelled by dates are put in order. Steps missing from a regular series are masked, and their labels are
+    printed. Prints each component's share of all expected counts, its largest entries and how much of it persists from
+    one step to the next, with 90% intervals, and whether the results are safe to report. `countveil forecast` predicts
+    the next steps. Only methods gibbs and augmented-gibbs can fit this model. Ctrl-C, `--checkpoint` and `--resume`
+    work as in `countveil fit topics`.
 
     A release of a study in waves, from `countveil collect`, has the axes person, wave and item. A person's missing
     waves are masked.

@@ -19,9 +19,9 @@ LEVEL = "The level of privacy"
 METHODS = (
     'How to fit: "gibbs" samples from the exact posterior. "augmented-gibbs" does the same with the auxiliary noise '
     'variables of Schein et al. (2019), more slowly. "cavi" approximates the posterior by independent gammas: fast, '
-    'and accurate for dense counts. "bessel-cavi" is the variational method of Schofield et al. (2019). "svi" fits the '
-    'approximation to batches of rows, for very large data (topics and tensors). "em" finds one point estimate: fast, '
-    "and without uncertainty."
+    'and accurate for dense counts. "bessel-cavi" is the variational method of Schofield et al. (2019). "svi" fits '
+    'such an approximation to batches of rows, for very large data (topics and tensors). "em" finds one point '
+    "estimate: fast, and without uncertainty."
 )
 
 MethodName = Annotated[str, typer.Option(help=METHODS, rich_help_panel=SAMPLER)]
@@ -37,7 +37,7 @@ Dispersion = Annotated[
     str | None,
     typer.Option(
         rich_help_panel=MODEL,
-        help='Share one dispersion p ("global"), or fit one per "column" or "row"; or a known p, such as 0.6 '
+        help='Dispersion p: one for all cells ("global"), one for each "column" or "row", or a known value such as 0.6 '
         "[default: column for topics, directed networks and tensors with gibbs, otherwise global].",
     ),
 ]

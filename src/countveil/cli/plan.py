@@ -30,9 +30,11 @@ def plan_study(
     *,
     topics: Annotated[int, typer.Option("--topics", "-k", min=1, help="Number of topics K.")] = 10,
     study: Annotated[Path | None, typer.Option(help="A study file with the levels and the number of words.")] = None,
-    words: Annotated[int | None, typer.Option(min=2, help="Number of words, without a study or a pilot.")] = None,
+    words: Annotated[
+        int | None, typer.Option(min=2, help="Number of words, if there is neither a study nor a pilot.")
+    ] = None,
     total: Annotated[
-        float | None, typer.Option(help="Expected sum of one person's counts, without a pilot [default: 100].")
+        float | None, typer.Option(help="Expected sum of one person's counts, if there is no pilot [default: 100].")
     ] = None,
     level: Annotated[
         list[str] | None,
@@ -148,7 +150,7 @@ def check_source(pilot: Path | None, asked: Study | None, words: int | None, tot
     if pilot is None and truth == "pilot":
         raise ValueError("truth 'pilot' needs a pilot corpus, got none")
     if pilot is not None and (words is not None or total is not None):
-        raise ValueError("words and total must be left out with a pilot, got one of them")
+        raise ValueError("leave out --words and --total with a pilot, which has both; got one of them")
 
 
 def check_bursts(method: str, likelihood: str, dispersion: str | float | None, pilot: bool) -> None:
@@ -162,7 +164,7 @@ def check_bursts(method: str, likelihood: str, dispersion: str | float | None, p
     if bursty:
         check_likelihood(METHODS[method](), NegativeBinomial())
     if bursty and not pilot and not isinstance(dispersion, float):
-        raise ValueError(f"dispersion must be a number without a pilot, got {dispersion!r}")
+        raise ValueError(f"dispersion must be a number if there is no pilot, got {dispersion!r}")
 
 
 def source_without_pilot(
@@ -173,7 +175,7 @@ def source_without_pilot(
 
     n_words = words if asked is None else asked.cells
     if n_words is None or (words is not None and words != n_words):
-        raise ValueError(f"words must be given once, by a pilot, --study or --words, got {words}")
+        raise ValueError(f"give the words exactly once, by a pilot, --study or --words, got {words}")
     p = None if dispersion is None else float(dispersion)
     return FromPrior(topics, n_words, 100.0 if total is None else total, p), [100, 300, 1000]
 

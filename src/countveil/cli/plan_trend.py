@@ -47,7 +47,7 @@ def plan_trend(
         typer.Option(help="Lasting differences between people: standard deviation over mean of their expected sums."),
     ] = 0.0,
     interval: Annotated[float, typer.Option(help="Probability of the interval that excludes zero.")] = 0.9,
-    power: Annotated[float, typer.Option(help="Probability of detecting the change to plan for.")] = 0.8,
+    power: Annotated[float, typer.Option(help="Wanted probability of detecting the change.")] = 0.8,
 ) -> Result:
     """Find how many people and waves it takes to detect a change through the noise.
 

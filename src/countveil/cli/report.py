@@ -20,7 +20,7 @@ def report(
     release: Annotated[
         Path | None,
         typer.Option(
-            help="The release that was fitted: adds predictive checks and what the noise contributes to the reports."
+            help="The release that was fitted. It adds predictive checks, and shows how much of the reports is noise."
         ),
     ] = None,
     members: Members = 8,

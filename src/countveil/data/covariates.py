@@ -99,7 +99,7 @@ def read_covariates(formula: str, frame: Any, labels: list[str] | None, n_rows: 
         raise TypeError(f"covariates must be a DataFrame, got {type(frame).__name__}")
     names = names_in(formula)
     if "Intercept" in names:
-        raise ValueError(f"formula must name no covariate 'Intercept', which every formula has, got {formula!r}")
+        raise ValueError(f"formula must not name 'Intercept', because every formula has one, got {formula!r}")
     missing = [name for name in names if name not in frame.columns]
     if missing:
         raise ValueError(f"covariates must have a column for every name in {formula!r}, got no {missing[0]!r}")
@@ -419,8 +419,7 @@ def agreed(name: Any, one: pd.Series, other: pd.Series) -> pd.Series:
         place = int(np.flatnonzero(differ)[0])
         first, second = (each.iloc[place] for each in texts)
         raise ValueError(
-            f"releases must state the same covariate {name!r} of a row, got {first!r} and {second!r} of "
-            f"{one.index[place]!r}"
+            f"releases must agree on covariate {name!r} of a row, got {first!r} and {second!r} of {one.index[place]!r}"
         )
     joint = texts[0].where(known[0], texts[1])
     if not kinds[0]:

@@ -94,7 +94,7 @@ def read_edges(
         raise ValueError("actors must differ from each other, got a duplicate")
     odd = next((name for name in found.actors if name not in known), None)
     if odd is not None:
-        raise ValueError(f"actors must name everybody in {path}, got no {odd!r:.60} (--vocabulary)")
+        raise ValueError(f"actors (--vocabulary) must include everybody in {path}, got a list without {odd!r:.60}")
     return found._replace(actors=list(actors))
 
 

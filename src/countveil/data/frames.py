@@ -237,7 +237,7 @@ def axis_codes(column: pd.Series, axis: str, told: Sequence[Any] | None, show: b
         got = f"{twice!r:.60} twice" if show else "a duplicate (not shown: it may be private)"
         raise ValueError(f"categories of {axis!r} must differ from each other as text, got {got}")
     if not labels:
-        raise ValueError(f"categories of {axis!r} must be at least one, got none")
+        raise ValueError(f"categories of {axis!r} must list at least one value, got none")
     if isinstance(column.dtype, pd.CategoricalDtype):
         column = column.astype(column.cat.categories.dtype)
     codes = known.get_indexer(pd.Index(column))

@@ -462,7 +462,10 @@ def of_array(given: Any, shape: tuple[int, ...]) -> Stated:
     """An array of mechanisms by cell, in the simplest form that says the same."""
     own = np.shape(given)
     if len(own) > len(shape) or any(n not in (1, m) for n, m in zip(own[::-1], shape[::-1], strict=False)):
-        raise ValueError(f"mechanism must be one, one per row, or broadcast to {shape}, got shape {own}")
+        raise ValueError(
+            "mechanism must be a single one, a list with one per row, or an array that can be broadcast to "
+            f"{shape}, got shape {own}"
+        )
     numbers: dict[Mechanism, int] = {}
     places = np.array([numbers.setdefault(each, len(numbers)) for each in given.ravel()])
     places = places.reshape((1,) * (len(shape) - len(own)) + own)

@@ -210,8 +210,8 @@ def numbered_mechanisms(mechanism: Any, shape: tuple[int, ...]) -> tuple[tuple[M
     if given.ndim == 1 and given.size == shape[0]:
         if len(shape) > 1 and shape[-1] == given.size and len(set(given)) > 1:
             raise ValueError(
-                f"mechanism must have a shape that shows whether it is by row or by column, ({given.size}, 1) or "
-                f"(1, {given.size}), if there are as many of both, got a list of {given.size}"
+                f"mechanism must have the shape ({given.size}, 1), one per row, or (1, {given.size}), one per column, "
+                f"if there are as many rows as columns, got a list of {given.size}"
             )
         given = given.reshape(-1, *[1] * (len(shape) - 1))
     known: dict[Mechanism, int] = {}

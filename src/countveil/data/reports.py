@@ -146,7 +146,7 @@ class Reports(Observations):
         kernels: Any = self.noise.kernel
         if not kernels.whole_cj[1:, CONCAVE].all():
             raise ValueError(
-                "mechanism must have a log-concave kernel if there are totals, got "
+                "with totals, P(report | count) must be log-concave in the count, got mechanism "
                 f"{self.noise.in_words(self.level_d)}: leave the totals out"
             )
         self.totals = totals.arranged(self.mode_shape, (0,), tuple(range(1, len(self.mode_shape))))

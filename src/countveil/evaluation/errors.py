@@ -21,7 +21,7 @@ def mean_absolute_error(rate: Any, counts: Any) -> float:
 
 
 def log_score(counts: Any, rate: Any) -> float:
-    """Poisson log-likelihood of the true counts per token under estimated rates; higher is better.
+    """Poisson log-likelihood of the true counts per word (unit of a count) under estimated rates; higher is better.
 
         sum_i (y_i log mu_i - mu_i - log y_i!) / sum_i y_i
 
@@ -29,12 +29,12 @@ def log_score(counts: Any, rate: Any) -> float:
     log-probability. A count above zero under a rate of zero scores -inf.
 
     Raises:
-        ValueError: as ``mean_absolute_error``, and counts without a single token.
+        ValueError: as ``mean_absolute_error``, and counts that are all zero.
     """
     rates, true = _checked(rate, counts)
     tokens = true.sum()
     if tokens == 0.0:
-        raise ValueError("counts must hold at least one token, got zeros only")
+        raise ValueError("counts must include a positive one, got zeros only")
     return float((xlogy(true, rates) - rates - gammaln(true + 1.0)).sum() / tokens)
 
 
@@ -101,7 +101,7 @@ def _values(name: str, values: Any) -> np.ndarray:
 
 
 def predictive_log_score(counts: Any, fit: Any, cells: Any = None) -> float:
-    """log of the posterior average of P(count | draw), summed over cells, per token; higher is better.
+    """log of the posterior average of P(count | draw), summed over cells, per word (unit); higher is better.
 
         sum_i log (mean over draws of P(y_i | draw)) / sum_i y_i
 
@@ -115,12 +115,12 @@ def predictive_log_score(counts: Any, fit: Any, cells: Any = None) -> float:
             model leaves out, such as self-loops, are never scored, and a pair of an undirected network is one cell.
 
     Raises:
-        ValueError: counts or cells of another shape or with other labels, counts that are no counts, or no token among
-            the cells.
+        ValueError: counts or cells of another shape or with other labels, counts that are no counts, or no positive
+            count among the cells.
     """
     scores, true = fit._log_probabilities(counts, cells)
     if not true.sum() > 0:
-        raise ValueError("counts must hold at least one token among the cells, got none")
+        raise ValueError("counts must include a positive one among the cells, got none")
     return float(scores.sum() / true.sum())
 
 

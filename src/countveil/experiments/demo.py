@@ -271,7 +271,7 @@ def _not_behind(mine: np.ndarray, theirs: np.ndarray) -> bool:
 
 METRICS = {"log_score": "{:.3f}", "mae": "{:.3f}", "npmi": "{:.3f}", "npmi_plain": "{:.3f}", "seconds": "{:.1f}"}
 HEADINGS = {
-    "log_score": "log score\nper token\n(higher)",
+    "log_score": "log score\nper word\n(higher)",
     "mae": "MAE\n\n(lower)",
     "npmi": "NPMI,\nrelevant\nwords (higher)",
     "npmi_plain": "NPMI,\nprobable\nwords (higher)",
@@ -432,7 +432,7 @@ def _words(columns: np.ndarray, true: set[int], words: list[str], method: str) -
 # The demos' figures: every metric against epsilon/N with its spread over noise draws, and matrices as heat maps.
 
 PANELS = {
-    "log_score": "log score per token\n(higher is better)",
+    "log_score": "log score per word\n(higher is better)",
     "mae": "mean absolute error\n(lower is better)",
     "npmi": "NPMI of the 10 most relevant words\n(higher is better)",
 }

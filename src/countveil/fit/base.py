@@ -518,10 +518,9 @@ class FactorizationEstimator(Options, BaseEstimator):
         if not missed and (sizes["chain"] < 2 or sizes["draw"] < MIN_DRAWS_TO_JUDGE):
             return
         found = results.with_doubts(self, diagnosed())
-        if missed:
-            warnings.warn(found.verdict, FitWarning, stacklevel=4)
-        elif found.state == State.UNSAFE:
-            warnings.warn(found.verdict, ConvergenceWarning, stacklevel=4)
+        if missed or found.state == State.UNSAFE:
+            category = FitWarning if missed else ConvergenceWarning
+            warnings.warn(results.doubted_if_naive(self, found).verdict, category, stacklevel=4)
 
 
 def saving_to(path: str | os.PathLike[str] | None, minutes: float, resume: bool, method: Method) -> Checkpoint | None:

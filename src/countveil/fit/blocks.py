@@ -49,7 +49,7 @@ class BlockModel(FactorizationEstimator):
         self_loops: whether counts of actors with themselves are part of the data ("gibbs" and "augmented-gibbs" only).
         prevalence: a formula of covariates of the actors, such as "~ grade", which ``fit`` takes as ``covariates``: how
             many messages are expected of an actor as a member of each community then depends on them (``effects``).
-        **options: what every model takes; the reference and ``help`` list it.
+        **options: the options of all models, listed by the reference and ``help``.
 
     Data are square; row and column labels have to be the same. With ``alpha`` (0 for true counts), networkx graphs are
     accepted as plain arrays are. Graphs, and releases that say of what network they are, must be directed if and only

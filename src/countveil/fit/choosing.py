@@ -40,7 +40,7 @@ def size_of(model: Any) -> int:
         return int(value)
     chosen = getattr(model, f"{name}_", None)
     if chosen is None:
-        raise ValueError(f"{name} must be a number except in fit, which chooses one, got {AUTO!r}")
+        raise ValueError(f"{name} must be a number, got {AUTO!r}: only fit chooses one")
     return int(chosen)
 
 

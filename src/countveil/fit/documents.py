@@ -298,7 +298,7 @@ class Documents:
                 if str(asked) in place:
                     return found(str(asked))
                 if all(name.isdecimal() for name in names):
-                    raise ValueError(f"{kind} must be a label if all labels are numbers, got {asked!r}")
+                    raise ValueError(f"{kind} must be one of the labels, which are all numbers, got {asked!r}")
                 if 0 <= asked < len(names):
                     return int(asked)
             if isinstance(asked, str) and isinstance(names[0], str):

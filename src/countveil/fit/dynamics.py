@@ -73,8 +73,8 @@ class DynamicModel(FactorizationEstimator):
             where counts come that were never seen before. It is one of the ``n_components``, and number 0 of them.
         levels: whether each item, a cell of all axes but time, also has its own level, which multiplies its rates. A
             level follows its last value and returns to one in the long run. Only "gibbs" fits levels.
-        **options: what every model takes; the reference and ``help`` list it. ``prior_shape`` is the concentration of
-            the components' distributions; ``prior_rate`` has to be None; ``method`` is "gibbs" or "augmented-gibbs".
+        **options: the options of all models, listed by the reference and ``help``. ``prior_shape`` is the concentration
+            of the components' distributions; ``prior_rate`` has to be None; ``method`` is "gibbs" or "augmented-gibbs".
 
     Attributes:
         posterior: "activity" with dims (time, component), the components' expected counts in each step; one variable

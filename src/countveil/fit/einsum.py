@@ -38,7 +38,7 @@ class PoissonFactorization(FactorizationEstimator):
         dims: {axis: name} in the posterior.
         self_loops: with a shared factor, whether cells that join an entry with itself are part of the data ("gibbs"
             and "augmented-gibbs" only).
-        **options: what every model takes; the reference and ``help`` list it.
+        **options: the options of all models, listed by the reference and ``help``.
 
     Raises (from ``fit``):
         ValueError: a spec, rank, prior or fixed factor that does not fit; the message names it.

@@ -46,7 +46,7 @@ def with_another(sets: Sets, numbers: Iterable[Any], most: int) -> Sets:
         if not whole or not 0 <= number < most:
             raise ValueError(f"numbers must be from 0 to {most - 1}, got {number!r}")
     if len(set(wanted)) < 2:
-        raise ValueError(f"numbers must be two different ones at least, got {wanted}")
+        raise ValueError(f"numbers must contain at least two different numbers, got {wanted}")
     joined = [each for each in sets if set(each) & set(wanted)]
     one = sorted({int(number) for number in wanted}.union(*joined))
     return sorted([*(each for each in sets if each not in joined), one])

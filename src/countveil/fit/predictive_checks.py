@@ -234,7 +234,7 @@ def able(fit: Any) -> bool:
 
 
 def has_check(fit: Any) -> bool:
-    """Whether a fit was compared with its data when it ended; those of true counts and of files are not."""
+    """Whether a fit was compared with its data when it ended; naive fits and those of files are not."""
     return able(fit) and mechanism_kept(fit.posterior) is not None and totals_kept(fit.posterior) is not None
 
 
@@ -451,9 +451,14 @@ def check_against_fit(
     if they matter. A fit whose chains have not settled, or that has no intervals, is no evidence.
     """
     if before is None:
-        return None
+        if data.kind != "exact":
+            return None
+        before = MechanismCheck()  # true counts have no mechanism, but the model may not explain them
     if not able(fit) or diagnosed().state not in SETTLED:
         return before._replace(unchecked=(*before.unchecked, *unable(data)))
+    if data.kind == "exact":  # other sentences have numbers of the true counts, which are not kept
+        found = check(fit, data)
+        return before._replace(misfits=tuple(failed([] if found is None else found.statistics)))
     chosen = rows_compared(data)
     by_fit = compared(fit, data.take(chosen), chosen)
     return by_fit._replace(found=(*before.found, *by_fit.found), unchecked=before.unchecked)

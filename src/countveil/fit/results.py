@@ -94,7 +94,11 @@ def diagnostics(fit: "FactorizationEstimator") -> Diagnostics:
     positive reports and their sum. For both whether the reports are consistent with the mechanism that is stated
     for them, contradict it, or cannot say, and whether the fit's total is that of the reports.
     """
-    found = with_doubts(fit, diagnosed(fit))
+    return doubted_if_naive(fit, with_doubts(fit, diagnosed(fit)))
+
+
+def doubted_if_naive(fit: "FactorizationEstimator", found: Diagnostics) -> Diagnostics:
+    """The diagnostics, with what speaks against every naive fit."""
     naive = fit.posterior.attrs["observations"] == "naive"
     return found.doubted(["This fit treats the reports as true counts."]) if naive else found
 
@@ -109,10 +113,11 @@ def with_doubts(fit: "FactorizationEstimator", found: Diagnostics) -> Diagnostic
     if doubt and found.state in SETTLED and not wrong:
         wrong, doubt = [doubt], ""
     wrong += [] if mechanism is None else mechanism.misfits
-    said = "" if mechanism is None or mechanism.found else str(mechanism)
+    stated = mechanism if fit.posterior.attrs["observations"] == "private" else None  # true counts have none
+    said = "" if stated is None or stated.found else str(stated)
     excepted = [] if mechanism is None or wrong else [*mechanism.outlying, *mechanism.sums]
     also = [*excepted, doubt, said, unchecked_in_words(fit, found), choice_in_words(fit)]
-    return found._replace(mechanism=mechanism).doubted(wrong, also)
+    return found._replace(mechanism=stated).doubted(wrong, also)
 
 
 def unchecked_in_words(fit: "FactorizationEstimator", found: Diagnostics) -> str:

@@ -34,7 +34,7 @@ class TensorModel(projection.TransformerMixin, FactorizationEstimator):
         prevalence: a formula of covariates of the first mode's entries, such as "~ region", which ``fit`` takes as
             ``covariates``: how much of an entry's counts is expected from each component then depends on them
             (``effects``).
-        **options: what every model takes; the reference and ``help`` list it.
+        **options: the options of all models, listed by the reference and ``help``.
 
     Attributes:
         posterior: one variable per mode, "factor_<mode>", with dims (<mode>, component).

@@ -39,15 +39,15 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
     """Topics of documents whose word counts were only ever seen through noise.
 
     Counts have the rates sum_k theta_dk phi_vk, with gamma priors; reports are counts plus two-sided geometric noise,
-    and the posterior is of theta and phi given the reports alone (Schein et al. 2019). Counts are Poisson counts, or
+    and the posterior covers theta and phi given only the reports (Schein et al. 2019). Counts are Poisson counts, or
     come in bursts at that rate (``likelihood``). In the posterior every topic phi_k is a distribution over words, or
     over the words of bursts, and theta_dk is the expected number of document d's words, or bursts, from topic k;
     topics are matched across draws and chains and ordered by size.
 
     Args:
-        n_topics: number of topics K, or "auto": the one of 5, 10, 20, 50 and 100 with which short fits predict
-            best what they do not see (``compare``). Several numbers, such as ``[50, 20, 5]``, make topics of topics:
-            20 topics of the 50, and 5 of the 20 ("gibbs"; ``parts.upper_topics``).
+        n_topics: number of topics K, or "auto": the one of 5, 10, 20, 50 and 100 that best predicts
+            held-out reports in short fits (``compare``). Several numbers, such as ``[50, 20, 5]``, make topics of
+            topics: 20 topics of the 50, and 5 of the 20 ("gibbs"; ``parts.upper_topics``).
         prevalence: a formula of covariates of the documents, such as "~ party + bs(year, 4)", which ``fit`` takes as
             ``covariates``: how much of a document is expected from each topic then depends on them (``effects``).
         seeds: words that are known to be about a topic, by its name, such as ``{"economy": ["tax", "jobs"]}``. The
@@ -56,7 +56,7 @@ class TopicModel(projection.TransformerMixin, FactorizationEstimator):
             word another weight. All other topics are found as without seeds.
         known_topics: topics that stay as they are: those of another fit, by their posterior means, or a DataFrame of
             topics by words, which have all words of the data. Not for "svi".
-        **options: what every model takes; the reference and ``help`` list it.
+        **options: the options of all models, listed by the reference and ``help``.
 
     Attributes:
         posterior: dims (chain, draw, doc, topic, word).

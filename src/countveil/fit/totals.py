@@ -1,7 +1,7 @@
 """The sum of all true counts, by reports and totals and by a fit: whether a fit leaves counts out."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,10 +9,9 @@ from countveil.data.mechanism_checks import usable_codes
 from countveil.data.observations import Observations, runs_of
 from countveil.inference.diagnostics import Diagnostics, State, Totals, number
 from countveil.inference.facts import facts_of
-from countveil.inference.matching import places
+from countveil.inference.matching import places, pooled
 from countveil.inference.methods import METHODS
-from countveil.inference.posterior import evenly, n_draws, share_kept
-from countveil.inference.row_gammas import summarised
+from countveil.inference.posterior import share_kept
 from countveil.kernels.entries import MASKED
 from countveil.kernels.report_kernels import GUESS, LEAST, MOST
 from countveil.laws.counts import POISSON, NegativeBinomial
@@ -22,7 +21,6 @@ from countveil.laws.noise import AnyMechanismNoise
 if TYPE_CHECKING:
     from countveil.fit.base import FactorizationEstimator
 
-DRAWS = 200  # of the posterior at most, evenly spread
 INTERVAL = 0.05, 0.95
 SETTLED = State.SAFE, State.WITH_SUPPORT
 """States of chains by which a total far from the reports' is the model's fault; else they may be the reason."""
@@ -90,21 +88,20 @@ def sums_by_totals(data: Observations) -> Iterator[tuple[float, float]]:
 
 
 def expected_totals(fit: "FactorizationEstimator", data: Observations) -> np.ndarray:
-    """(S,) the expected sum of the true counts that were seen, by draws of the posterior, evenly spread."""
+    """(S,) the expected sum of the true counts that were seen, by the draws of which ``rate`` is the mean."""
     (row, column), tree = masked_cells(data), fit.posterior
-    values: Any = []
-    if row.size or not any(summarised(tree, factor.name) for factor in fit.model_.factors):
-        for (theta, phi), parameters in fit._reader.even_draws(DRAWS):
-            theta, phi = in_counts(fit.model_.likelihood, theta, phi, parameters)
-            if data.exposure is not None:
-                seen = rates_at(theta, phi, data.exposure)
-                seen[row, column] = 0.0
-                values.append(seen.sum())
-                continue
-            masked = np.einsum("ek,ek->", theta[row], phi[column])
-            values.append(theta.sum(axis=0) @ phi.sum(axis=0) - masked)
-    else:  # all rows of a draw take long to make, and their sum is kept
-        values = tree["sample_stats"]["total_rate"].to_numpy()[0][evenly(n_draws(tree), DRAWS)]
+    if not row.size:
+        return pooled(tree, tree["sample_stats"]["total_rate"].to_numpy())
+    values = []
+    for (theta, phi), parameters in fit._reader.draws():
+        theta, phi = in_counts(fit.model_.likelihood, theta, phi, parameters)
+        if data.exposure is not None:
+            seen = rates_at(theta, phi, data.exposure)
+            seen[row, column] = 0.0
+            values.append(seen.sum())
+            continue
+        masked = np.einsum("ek,ek->", theta[row], phi[column])
+        values.append(theta.sum(axis=0) @ phi.sum(axis=0) - masked)
     return np.asarray(values, dtype=float)
 
 

@@ -365,8 +365,8 @@ def undetermined_in_words(one: str, many: str, n: int, total: int) -> str:
 def unshared_in_words(one: str, many: str) -> str:
     """What to say where no component is one that more than half of the chains have; ``one`` is a "topic"."""
     return (
-        f"The {many} cannot be found: no {one} is one that more than half of the chains have, so that none can be "
-        f"reported. {what_may_help(many)}"
+        f"The {many} cannot be found: no {one} was found by more than half of the chains, so none can be reported. "
+        f"{what_may_help(many)}"
     )
 
 

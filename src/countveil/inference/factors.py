@@ -109,7 +109,10 @@ def offset_scales(model: Factorization, observations: Observations) -> Scales:
             raise ValueError(f"column_offset must be for data of two axes, got data of axes {list(model.spec.output)}")
         holders = [f for f, axes in zip(model.spec.factor_of_term, model.spec.terms, strict=True) if axis in axes]
         if len(holders) > 1 or holders[0] == model.shared:
-            raise ValueError(f"{name}_offset must be for an axis with one factor of its own, got axis {axis!r}")
+            raise ValueError(
+                f"{name}_offset must be for an axis that has exactly one factor, not shared with another axis, "
+                f"got axis {axis!r}"
+            )
         if model.factors[holders[0]].fixed is not None:
             raise ValueError(
                 f"{name}_offset must be for a factor that is learned, got axis {axis!r} of one that is fixed: multiply "

@@ -307,7 +307,7 @@ class SVI(Method):
     """Fits the approximation of ``CAVI`` to batches of rows, for very large data (topics and tensors)."""
 
     name = "svi"
-    says = "fits the approximation to batches of rows, for very large data (topics and tensors)."
+    says = "fits such an approximation to batches of rows, for very large data (topics and tensors)."
     algorithm = sys.modules[__name__]
     batches = True
     starved = (

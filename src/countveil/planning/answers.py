@@ -176,7 +176,7 @@ def _of(found: pd.DataFrame, level: str, method: str) -> pd.DataFrame:
 HEADINGS = {
     "mae": "MAE to\ncounts",
     "mae_of_rates": "MAE to\nrates",
-    "log_score": "log score\nper token",
+    "log_score": "log score\nper word",
     "topic_error": "topic\nerror",
     "interval_width": "width of\ndraws",
     "coverage": "cover-\nage",
@@ -273,7 +273,7 @@ def _cell(row: pd.Series, measure: str) -> str:
 PANELS = {
     "mae_of_rates": "error of the rates per cell\n(lower is better)",
     "mae": "error against true counts per cell\n(lower is better)",
-    "log_score": "log score per token\n(higher is better)",
+    "log_score": "log score per word\n(higher is better)",
     "topic_error": "topic error\n(lower is better)",
     "interval_width": "width of the middle 90%\nof a rate's draws",
 }

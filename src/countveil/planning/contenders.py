@@ -103,7 +103,7 @@ TRUE_COUNTS = "true counts"
 
 
 def rate_scores(counts: np.ndarray, rate: np.ndarray, floored: bool) -> dict[str, float]:
-    """Log score per token and mean absolute error of rates, against true counts of the same shape.
+    """Log score per word and mean absolute error of rates, against true counts of the same shape.
 
     Rates of a rival that can fall to zero are raised to a floor first. Each of the two scores takes the floor
     of ``FLOORS`` at which it is best, found with the true counts: an advantage that no analyst has.

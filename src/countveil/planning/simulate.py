@@ -215,7 +215,7 @@ def evaluate(truth: Truth, estimate: Estimate, rng: np.random.Generator) -> dict
     """The MEASURES of an estimate; NaN where there are no true rates, counts, topics or draws.
 
     mae, mae_of_rates: mean over cells of |rate - true count|, and of |rate - true rate|. log_score: Poisson
-    log-likelihood of the true counts per token, rates of zero raised to FLOOR. topic_error, topic_cosine: total
+    log-likelihood of the true counts per word, rates of zero raised to FLOOR. topic_error, topic_cosine: total
     variation distance to, and cosine with, the true topics after matching, means over topics. interval_width,
     coverage: of the middle 90% of a rate's draws, mean width, and the share that holds the true rate, over CELLS_SEEN
     cells at random. share_width: mean width of the middle 90% of draws of the topics' shares of all expected counts.

@@ -10,7 +10,7 @@ import pandas as pd
 from countveil.plotting import style
 
 NAMES = {
-    "log_score": "log score per token (higher is better)",
+    "log_score": "log score per word (higher is better)",
     "mae": "mean absolute error per cell",
     "mae_of_rates": "error of the rates per cell",
     "npmi": "NPMI of topic words (higher is better)",

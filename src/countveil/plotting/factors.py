@@ -54,8 +54,8 @@ def topics(
         share, support = part["prevalence"].iloc[0], part["support"].iloc[0]
         said = f", support {support:.0%}" if support < 1.0 else ""
         heading = style.plain(called(name, k, names))
-        ax.text(0.0, place, f"{heading}: {share:.1%} of all{said}", transform=ax.get_yaxis_transform(), weight="bold",
-                va="center", fontsize=9)  # fmt: skip
+        heading = f"{heading}: {share:.1%} of expected counts{said}"
+        ax.text(0.0, place, heading, transform=ax.get_yaxis_transform(), weight="bold", va="center", fontsize=9)
         middle = part["probability"].to_numpy()
         ax.errorbar(
             middle, y, xerr=ends_of(part, middle), color=style.CYCLE[i % len(style.CYCLE)], marker=style.MARKERS[i % 8],

@@ -36,7 +36,7 @@ def check_columns(what: str, names: Sequence[Any], values: Any, numbered: bool, 
         reset = name in _RESET and (not place or _differ(values, place))
         if reset or _SAVED.fullmatch(name):
             raise ValueError(
-                f"{what} must not have their index among them, got a column called {name!r:.60}: {remedy}, or leave "
+                f"{what} must not include the index, got a column called {name!r:.60}: {remedy}, or leave "
                 + ("it out; if it holds counts, give it another name" if reset else "it out")
             )
     said = _said_of_first(values) if numbered else ""

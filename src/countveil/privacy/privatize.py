@@ -41,7 +41,7 @@ def privatize(
     ``truncate``: True for max(0, report), False for signed reports, None for truncated if ``counts`` is sparse
     (signed noise is dense) and signed otherwise. Discrete Gaussian noise is signed always.
     ``directed``: for a network, whose rows and columns are the same actors, and which the release then says
-    it is of: True where the two directions of a pair are counts of their own; False where each pair has one
+    it is of: True where the two directions of a pair have separate counts; False where each pair has one
     count, given above the diagonal or on both sides of it, and reported above the diagonal only.
 
     Labels are published as they are.
@@ -98,8 +98,8 @@ def _refuse_other_order(level: Any, labels: Sequence[str] | None) -> None:
     for row, (name, label) in enumerate(zip(names, wanted, strict=True)):
         if name != label:
             raise ValueError(
-                f"level must have the row labels of counts in their order, got a different label at row {row}: "
-                "sort it in their order, or pass .tolist() to match by position"
+                "level must have the same row labels as counts, in the same order, got a different label at row "
+                f"{row}: sort it in their order, or pass .tolist() to match by position"
             )
 
 
@@ -241,7 +241,7 @@ def check_network(table: Counts, directed: bool | None) -> None:
         raise ValueError(
             "counts of an undirected network must have each pair once, above the diagonal, or the same count on both "
             f"sides of it, got different counts at index {pair} and {pair[::-1]} (not shown: they are private). If "
-            "the two directions of a pair are counts of their own, give directed=True"
+            "the two directions of a pair have separate counts, give directed=True"
         )
 
 

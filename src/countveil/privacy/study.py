@@ -183,17 +183,17 @@ class Study:
     def describe(self) -> str:
         """What is asked and on offer, as a participant reads it: several lines."""
         sizes = ", ".join(f"{name}: {len(labels)}" for name, labels in self.axes)
-        kind = "cut at zero" if self.truncated else "with their sign"
+        kind = "truncated at zero" if self.truncated else "with their sign"
         rule = [counting.RULE] if self.kind == WORDS else []
         levels = [
             f"  {place}. {meaning}\n     {level.describe()}"
             for place, (level, meaning) in enumerate(zip(self.levels, self.meanings(), strict=True), start=1)
         ]
         holds = (
-            f"A report holds {self.cells} noisy counts ({sizes}), {kind}, and a random token that stands for "
+            f"A report contains {self.cells} noisy counts ({sizes}), {kind}, and a random token that stands for "
             "you; no name and no time."
         )
-        holds += "" if not self.covariates else " Beside them stand the covariates below, which are not noisy."
+        holds += "" if not self.covariates else " It also contains the covariates below, without noise."
         head = [self.title, "", self.purpose, "", f"Contact: {self.contact}"]
         head += [] if self.address is None else [f"The page of this study can send reports to {self.address}"]
         head += [f"Study {self.id}", ""]

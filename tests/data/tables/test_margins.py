@@ -173,7 +173,7 @@ def test_both_margins_come_with_the_total_of_the_table_where_it_says_more():
     assert len(without_margins(WIDE._replace(values=values), "all", "sum", "both")[1]) == 3
     values = WIDE.values.copy()
     values[2, 3] += 1
-    with pytest.raises(ValueError, match="totals of rows must add up to that of the table"):
+    with pytest.raises(ValueError, match="totals of rows must add up to the total of the table"):
         without_margins(WIDE._replace(values=values), "all", "sum", "both")
 
 
@@ -323,7 +323,7 @@ def test_a_column_of_the_table_that_goes_by_an_axis_is_a_grouping():
     np.testing.assert_array_equal(found.place, [0, 1, -1, -1])
     cells = cells.assign(state=["s", "s", "t", "s"])
     assert grouping_of_column(cells, "state", AXES, LABELS).axes == (1,)
-    with pytest.raises(ValueError, match="'state' must have one value for every label of an axis"):
+    with pytest.raises(ValueError, match="'state' must have one value for each label of some axis"):
         grouping_of_column(cells.assign(state=["s", "t", "u", "v"], x="x", r="a"), "state", AXES, LABELS)
     with pytest.raises(ValueError, match="or columns of the table, got 'county'"):
         grouping_of_column(cells, "county", AXES, LABELS)

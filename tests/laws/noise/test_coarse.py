@@ -92,5 +92,5 @@ def test_rules_in_order_are_those_of_counts_treated_one_by_one(seed):
 
 def test_tables_that_are_too_large_are_refused():
     law = law_of(m.Composed(m.RandomRounding(100_000), m.Suppression(100_000)))
-    with pytest.raises(ValueError, match="rules must be finer: tables of their kernels need "):
+    with pytest.raises(ValueError, match="rules are too coarse together: their tables of probabilities would need "):
         law.pieces(np.arange(1, 100) * 100_000.0)

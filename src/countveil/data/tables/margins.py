@@ -119,7 +119,8 @@ def whole_beside(margins: Sequence[Any], whole: Any, mechanism: Mechanism | None
                 if found != float(whole):
                     side = SIDES[0] if over == (1,) else SIDES[1]
                     raise ValueError(
-                        f"totals of {side} must add up to that of the table, got {found:.0f} and {float(whole):.0f}"
+                        f"totals of {side} must add up to the total of the table, got {found:.0f} and "
+                        f"{float(whole):.0f}"
                     )
                 return []
     return [((0, 1), whole)]
@@ -356,7 +357,7 @@ def grouping_of_column(
         if (found[own] == place).all():
             return Grouping((axis,), found, names)
     raise ValueError(
-        f"{column!r} must have one value for every label of an axis, to have totals, got several: state in a file of "
+        f"{column!r} must have one value for each label of some axis if it has totals, got several: state in a file of "
         "--totals-of which cells are in which group"
     )
 

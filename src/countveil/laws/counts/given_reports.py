@@ -78,7 +78,7 @@ class CountsGivenReports(NamedTuple):
         """
         if not self.noise.counts_positive:
             raise ValueError(
-                "reports must be numbers, with one likelihood for all at or below zero, got reports by "
+                "reports must have noise under which all values at or below zero mean the same, got reports by "
                 f"{self.noise.in_words(cells.level):.200}"
             )
         (theta, phi), parameters = draw

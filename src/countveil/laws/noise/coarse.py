@@ -335,7 +335,9 @@ class ComposedLaw(CoarseLaw):
         tabled &= least <= most
         last = np.minimum(most, least + self._reach())
         if (size := int((last - least + 1)[tabled].sum())) > LONGEST_TABLE:
-            raise ValueError(f"rules must be finer: tables of their kernels need {size:,} numbers")
+            raise ValueError(
+                f"rules are too coarse together: their tables of probabilities would need {size:,} numbers"
+            )
         found: list[Kernel | None] = []
         for report, low, high, wanted in zip(reports, least, last, tabled, strict=True):
             y = np.arange(low, high + 1) if wanted else least[:0]

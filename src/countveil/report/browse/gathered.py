@@ -311,7 +311,7 @@ def mapped(along: list[Along]) -> dict[str, Any] | None:
     return {
         "places": [short(place) for place in places],
         "share": short(share)[0],
-        "nearest": order[:, :NEAREST].tolist(),
+        "nearest": order[:, :-1][:, :NEAREST].tolist(),  # the last is the component itself
     }
 
 

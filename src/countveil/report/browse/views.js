@@ -30,7 +30,7 @@ function ordered(components) {
 
 function notes(kind) {
   const fit = fitted(), found = [];
-  found.push(fit.noIntervals ? `There are no intervals: ${fit.noIntervals}.` : "Pale bands are 90% intervals.");
+  found.push(fit.noIntervals ? `There are no intervals: ${fit.noIntervals}.` : "Coloured bands are 90% intervals.");
   if (fit.chains > 1) {
     found.push(`The support of a ${kind.one} is the share of the ${fit.chains} chains that found it${fit.weights ? `, weighted by ${fit.weights}` : ""}.`);
   }
