@@ -238,7 +238,8 @@ def test_a_first_column_that_increases_names_the_rows(here):
     assert not found.stderr
     assert "Does county name the rows?" in found.stdout
     assert "--row-labels county --mechanism two-sided-geometric --alpha ALPHA" in found.stdout
-    (here / "t.csv").write_text("first,a,b\n" + "\n".join(rows[:9]) + "\n")
+    short = [f"{3 + 2 * i},{i % 4 - 2},{(7 * i) % 5 - 1}" for i in range(9)]
+    (here / "t.csv").write_text("first,a,b\n" + "\n".join(short) + "\n")
     assert "--row-labels" not in run("look", "t.csv").stdout
 
 

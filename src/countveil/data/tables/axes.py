@@ -1,10 +1,12 @@
 """Which columns of a table with a row for each cell name the cell, and which one has its report."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice, pairwise
 from math import prod
 
+from countveil.data.dates import NUMBER
 from countveil.data.tables.cells import BLANK, NumberFormat, interval_of
 from countveil.data.tables.formats import STATUSES
 from countveil.data.tables.text import TIMES
@@ -20,7 +22,13 @@ LIKE_VALUES = re.compile(
 )
 NOTES = ("notes", "status", "symbol", "flag", "flags", "footnotes")
 SIGMAS = re.compile(r"sigma|std(dev|ev)?|standard.?deviation", re.IGNORECASE)
-EXPOSURES = re.compile(r"population|exposure|person.?years|\bpopn?\b|einwohner|bev(ö|oe)lkerung", re.IGNORECASE)
+EXPOSURES = re.compile(
+    r"population|exposure|person.?years|(?<![a-z])(popn?|pob|pmun)(?![a-z])|popestimate|einwohner(zahl)?|bev(ö|oe)lkerung"
+    r"|befolkning|folkm(ä|ae)ngd|inwoners|habitants|poblaci[oó]n|popolazione|popula[cç][aã]o",
+    re.IGNORECASE,
+)
+OF_POPULATIONS = re.compile(r"tot(al)?|resident|mid|year|est(imated?)?", re.IGNORECASE)
+"""Words in the names of populations that are no others."""
 BESIDE = re.compile(
     r"%|_[0-9]{3}(ea|ma?)$|(?<![a-z])(rates?|ratio|shares?|per ?cent(age)?|pct|per 1[0 .,']*0|threshold|average|avg"
     r"|mean|median|density|latitude|longitude|moe|margin of error|rse|standard (deviation|error)|std\.? ?(dev|err)"
@@ -35,7 +43,8 @@ COUNTED = "(count)"
 TIME_NAMES = re.compile(r"(.*[\W_])?(year|years|\w*jahr|année|annee|año|ano)([\W_]of[\W_].*)?", re.IGNORECASE)
 KEYS = re.compile(
     r"(.*[\W_])?(id|ids|geoid|fips|insee|code|codes|ags|plz|zip|postcode|index|idx)|.*[a-z](Id|ID)"
-    r"|.*[\W_](nr|no|num)\.?|.*(schlüssel|nummer|leitzahl|kennziffer)",
+    r"|.*[\W_](nr|no|num)\.?|.*(schlüssel|nummer|leitzahl|kennziffer)|code[\W_].+|cod(_.+|geo|com|dep|reg)"
+    r"|(kommune?|gemeinde|kreis|län)(nr|kod|kode)",
     re.IGNORECASE,
 )
 """Names of columns that tell records apart, in numbers."""
@@ -62,6 +71,12 @@ YEARS = 4  # rows of years, and years between two of them, at most
 MOST_COLUMNS = 50  # of a long table, and before which codes of records are
 FEW_COLUMNS = 20  # a vocabulary has more
 MOST_MEASURES = 4  # beside numbers that name cells; a table with more has a row for each record
+MONTH_NAMES = re.compile(
+    rf"(?<![^\W\d_])({'|'.join(sorted(NUMBER, key=len, reverse=True))})(?![^\W\d_])", re.IGNORECASE
+)
+REVISED = re.compile(r"(?<=[0-9])[ (]*([*]+|[pre])\)?$")
+"""What follows a time whose numbers are provisional, revised or estimated."""
+DIGITS, ROWS = 3, 3  # of numbers that may be codes at least
 
 
 def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, list[str]]:
@@ -84,9 +99,11 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
         for name in numeric
         if not any(form.search(name) for form in (EXPOSURES, SIGMAS, BESIDE)) and not KEYS.fullmatch(name)
     ]
+    if are_across([*values, *(measures or numeric)]):
+        return [], None, []
     measures = [name for name in measures if varies(columns[name])] or ([] if values else measures)
-    if len(measures) > 1 and all(map(TIMES.fullmatch, measures)):
-        return [], None, []  # times across the columns
+    if are_across([*values, *measures]):
+        return [], None, []
     like = [name for name in measures if LIKE_VALUES.fullmatch(name)]
     value = next(iter([*values, *like, *measures, *numeric]), None)
     labels = [
@@ -101,7 +118,13 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
         name
         for name in names
         if name in labels
-        or (name in numeric and name not in last and is_whole(columns[name]) and len(set(columns[name])) < n)
+        or (
+            name in numeric
+            and name not in last
+            and not EXPOSURES.search(name)
+            and is_whole(columns[name])
+            and len(set(columns[name])) < n
+        )
     ]
     incomplete = bool(labels) and cells_named(columns, labels) < n
     if last and (values or incomplete) and len(crossed) > len(labels) and is_crossing(columns, crossed):
@@ -121,6 +144,16 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
     if len(axes) < 2 or (set(axes) & set(coded) and len(further) > MOST_MEASURES):
         return [], None, []
     return axes, value, further
+
+
+def are_across(names: Sequence[str]) -> bool:
+    """Whether columns of reports are one variable at several times or levels, apart from totals.
+
+    That is so if all names are times, or each differs from another in nothing but numbers and names of months.
+    """
+    listed = [name for name in names if not has_name(name)]
+    alike = Counter(bare(MONTH_NAMES.sub("", REVISED.sub("", name))) for name in listed)
+    return len(listed) > 1 and (all(map(TIMES.fullmatch, listed)) or min(alike.values()) > 1)
 
 
 def cells_named(columns: Mapping[str, list[str]], axes: Sequence[str]) -> int:
@@ -219,11 +252,24 @@ def key_column(columns: Mapping[str, list[str]], labelled: bool = False) -> str 
             "codes with zeros before them": whole and differ and padded[name] and not all(padded.values()),
             "ranks, by their name": run and len(cells) > 2 and RANKS.fullmatch(name),
             "numbers of rows": alone and run and len(cells) > 3 and is_increasing(cells),
+            "longer than all counts": alone and are_codes(name, cells) and is_longer(cells, first[1:]),
             "levels, by the name of their axis": alone and AXES.fullmatch(name) and are_levels(cells),
         }
         if any(reasons.values()):
             return name
     return None
+
+
+def are_codes(name: str, cells: Sequence[str]) -> bool:
+    """Whether a column may have codes of records: whole numbers of several digits, all different, not called counts."""
+    long = is_whole(cells) and min(map(len, cells), default=0) >= DIGITS
+    return long and len(set(cells)) == len(cells) >= ROWS and not LIKE_VALUES.fullmatch(name)
+
+
+def is_longer(cells: Sequence[str], others: Sequence[tuple[str, Sequence[str]]]) -> bool:
+    """Whether whole numbers have more digits than those of other columns, of which there are some."""
+    lengths = [len(cell) for _, column in others for cell in column if cell.isdecimal()]
+    return bool(lengths) and max(lengths) < min(map(len, cells))
 
 
 def is_increasing(cells: Sequence[str]) -> bool:
@@ -292,5 +338,7 @@ def is_rate(name: str) -> bool:
     word = bare(name)
     if word in ("lower", "upper"):
         return False
+    words = [each for each in re.split(r"[\W_]+", name) if each.isalpha() and not OF_POPULATIONS.fullmatch(each)]
+    is_population = EXPOSURES.fullmatch(word) or (EXPOSURES.fullmatch(" ".join(words)) and not has_name(name))
     ends = (match for match in BESIDE.finditer(name) if RATE_ENDS.match(name, match.end()) or match[0][:4] == "per ")
-    return bool(EXPOSURES.fullmatch(word) or BESIDE.fullmatch(word) or any(ends))
+    return bool(is_population or BESIDE.fullmatch(word) or any(ends))

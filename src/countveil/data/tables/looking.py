@@ -21,6 +21,7 @@ from countveil.data.tables.axes import (
     MANY_ZEROS,
     MOST_COLUMNS,
     SIGMAS,
+    are_codes,
     are_intervals,
     is_increasing,
     is_of_numbers,
@@ -369,7 +370,7 @@ def label_columns(columns: dict[str, list[str]], names: Sequence[str], places: S
     """--row-labels of a wide table in which further columns are labels: years, codes, or text without any number."""
     labels = [name for place, name in enumerate(names) if place in places]
     rest = {name: cells for name, cells in columns.items() if name not in labels}
-    key = key_column(rest, bool(labels)) or (None if labels else increasing_first(rest))
+    key = key_column(rest, bool(labels)) or (None if labels else codes_first(rest))
     numbers = next((place for place, name in enumerate(rest) if is_of_numbers(rest[name])), 0)
     further = [
         name
@@ -385,10 +386,11 @@ def label_columns(columns: dict[str, list[str]], names: Sequence[str], places: S
     return joined(wanted) if further and len(further) < len(rest) and all(wanted) else None
 
 
-def increasing_first(columns: dict[str, list[str]]) -> str | None:
-    """A first column of whole numbers that increase from row to row, as codes of places do."""
+def codes_first(columns: dict[str, list[str]]) -> str | None:
+    """A first column of whole numbers that increase from row to row, or differ and are long, as codes of places do."""
     for name, cells in columns.items():
-        return name if len(cells) >= ROWS_TO_JUDGE and is_whole(cells) and is_increasing(cells) else None
+        increases = len(cells) >= ROWS_TO_JUDGE and is_whole(cells) and is_increasing(cells)
+        return name if increases or are_codes(name, cells) else None
     return None
 
 

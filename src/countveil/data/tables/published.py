@@ -20,6 +20,7 @@ from countveil.data.io import UNREADABLE, check_npy, read_counts
 from countveil.data.tables.axes import (
     COUNTED,
     MOST_COLUMNS,
+    are_codes,
     are_intervals,
     column_filled_once,
     key_column,
@@ -182,7 +183,7 @@ def read_protected(
     kept = [place for place in range(len(names)) if place not in places]
     if row_labels is None and given.names is not None:
         check_wide(path, given, places, kept)
-    elif given.names is None and not places and len(kept) > 1 and key_column({"1": texts(given.columns[0])}):
+    elif given.names is None and not places and len(kept) > 1 and is_labelled_by_numbers(given):
         raise ValueError(
             f"{path} must have counts in its first column, got years or numbers of rows: add a row of names, and "
             "state --row-labels"
@@ -199,6 +200,13 @@ def read_protected(
     warn_of_decimals(cells.values, [names[place] for place in kept])
     values, titles = cells.values, [names[place] for place in kept]
     check_columns(f"reports in {path}", titles if given.names else [], values, not places, ROW_LABELS)
+    if not places and given.names and are_codes(names[0], texts(given.columns[0])):
+        warnings.warn(
+            f"{names[0]!r:.60} has a different number of several digits in each row: if it names the rows, state "
+            f"--row-labels {shlex.quote(names[0])}",
+            UserWarning,
+            stacklevel=2,
+        )
     labels = [" ".join(filter(None, parts)) for parts in zip(*(texts(given.columns[p]) for p in places), strict=True)]
     masked = cells.masked
     return ProtectedTable(
@@ -408,6 +416,12 @@ def label_places(path: Path, given: Columns, wanted: str | None, words: Sequence
     if any(reads_as_number(cell) for cell in cells) or are_repeated_intervals(cells):
         return []
     return [0]
+
+
+def is_labelled_by_numbers(given: Columns) -> bool:
+    """Whether the first column of a table without names has years, codes or numbers of rows."""
+    columns = {str(place + 1): texts(column) for place, column in enumerate(given.columns[:MOST_COLUMNS])}
+    return key_column(columns) == "1"
 
 
 def are_years(cells: Sequence[str]) -> bool:
