@@ -91,7 +91,8 @@ def lattice_of(values: Any, base: int = 1) -> Lattice | None:
 ABSENT = frozenset(
     (
         *("suppressed", "suppress", "redacted", "[redacted]", "hidden", "confidential", "secret", "geheim"),
-        *("low", "[low]", "x", "ｘ", "*", "**", "***", "c", "[c]", "(c)", "s", "(s)", "#", "†"),
+        *("low", "[low]", "x", "ｘ", "*", "**", "***", "c", "[c]", "(c)", "..c", "s", "(s)", "..s"),
+        *("(d)", "np", "n.p.", "#", "†"),
     )
 )
 """What usually stands for a count that was hidden because of what it is, in lower case."""
