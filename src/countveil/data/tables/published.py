@@ -164,7 +164,7 @@ def read_protected(
     if path.suffix.lower() not in TABLES or is_bag_of_words(path):
         if path.suffix.lower() == ".npy" and path.is_file() and not options:
             return ProtectedTable(read_array(path), None, None)
-        return ProtectedTable(*read_counts(path, with_totals=True, **matrix))
+        return ProtectedTable(*read_counts(path, with_totals=True, **matrix)[:3])
     if options:
         named = ", ".join("--" + name.replace("_", "-") for name in options)
         raise ValueError(
