@@ -23,7 +23,7 @@ LIKE_VALUES = re.compile(
 NOTES = ("notes", "status", "symbol", "flag", "flags", "footnotes")
 SIGMAS = re.compile(r"sigma|std(dev|ev)?|standard.?deviation", re.IGNORECASE)
 EXPOSURES = re.compile(
-    r"population|exposure|person.?years|(?<![a-z])(popn?|pob|pmun)(?![a-z])|popestimate|einwohner(zahl)?|bev(ö|oe)lkerung"
+    r"population|exposure|person.?years|(?<![a-z])(popn?|pob|pmun)(tot(al)?)?(?![a-z])|popestimate|einwohner(zahl)?|bev(ö|oe)lkerung"
     r"|befolkning|folkm(ä|ae)ngd|inwoners|habitants|poblaci[oó]n|popolazione|popula[cç][aã]o",
     re.IGNORECASE,
 )
@@ -76,6 +76,8 @@ MONTH_NAMES = re.compile(
 )
 REVISED = re.compile(r"(?<=[0-9])[ (]*([*]+|[pre])\)?$")
 """What follows a time whose numbers are provisional, revised or estimated."""
+CODE, LETTERED = re.compile(r"[0-9A-Z]*[0-9][0-9A-Z]*"), re.compile(r"[A-Z]{1,3}[0-9][0-9A-Z]*")
+"""Of codes with digits, such as 2A004, and those that begin with letters, such as E07000223."""
 DIGITS, ROWS = 3, 3  # of numbers that may be codes at least
 
 
@@ -181,7 +183,10 @@ def is_whole(cells: Sequence[str]) -> bool:
 def is_of_numbers(column: Sequence[str], times: bool = False) -> bool:
     """Whether a third of what a column has are numbers, and not all are codes or, unless ``times``, years."""
     full = [cell for cell in column if cell not in BLANK]
-    numbers = sum(cell.lstrip("+-−<")[:1].isdecimal() and not any(map(str.isalpha, cell[:-2])) for cell in full)
+    numbers = sum(
+        cell.lstrip("+-−<")[:1].isdecimal() and not any(map(str.isalpha, cell[:-2])) and "--" not in cell
+        for cell in full
+    )
     codes = all(cell.isdecimal() and (cell[0] == "0" and len(cell) > 1) for cell in full)
     is_time = not times and all(TIMES.fullmatch(cell) for cell in full)
     return 3 * numbers >= len(full) > 0 and not is_time and not codes
@@ -243,21 +248,62 @@ def key_column(columns: Mapping[str, list[str]], labelled: bool = False) -> str 
         years = whole and all(len(cell) == 4 and 1800 <= int(cell) <= 2100 for cell in cells)
         near = years and max(map(int, cells)) - min(map(int, cells)) < YEARS * len(set(cells))
         run = whole and differ and int(max(cells, key=int)) - int(min(cells, key=int)) == len(cells) - 1
-        alone = several and differ and not place and not labelled
+        first_one = not place and not labelled
+        alone = several and differ and first_one
         reasons = {
             "times other than years": several and not whole and all(map(TIMES.fullmatch, cells)),
-            "years, by their name": years and TIME_NAMES.fullmatch(name),
+            "years, by their name": years and (TIME_NAMES.fullmatch(name) or AXES.fullmatch(name)),
             "years close together": near and (len(cells) >= YEARS or (not place and differ)),
-            "codes, by their name": whole and differ and KEYS.fullmatch(name),
+            "codes, by their name": differ and KEYS.fullmatch(name) and (whole or are_mixed(CODE, cells)),
+            "codes of letters and digits": several and differ and are_mixed(LETTERED, cells),
+            "groups beside numbers": (labelled or place) and are_groups(cells, first[:place], first[place + 1 :]),
             "codes with zeros before them": whole and differ and padded[name] and not all(padded.values()),
             "ranks, by their name": run and len(cells) > 2 and RANKS.fullmatch(name),
             "numbers of rows": alone and run and len(cells) > 3 and is_increasing(cells),
+            "numbers before labels": whole and first_one and are_before_labels(cells, first[1:2]),
             "longer than all counts": alone and are_codes(name, cells) and is_longer(cells, first[1:]),
             "levels, by the name of their axis": alone and AXES.fullmatch(name) and are_levels(cells),
         }
         if any(reasons.values()):
             return name
     return None
+
+
+def key_columns(columns: Mapping[str, list[str]], labelled: bool = False) -> list[str]:
+    """All columns of numbers that are no counts."""
+    keys: list[str] = []
+    while key := key_column({name: c for name, c in columns.items() if name not in keys}, labelled or bool(keys)):
+        keys.append(key)
+    return keys
+
+
+def is_all_text(cells: Sequence[str]) -> bool:
+    """Whether nearly all cells have something, with letters and without digits."""
+    full = [cell for cell in cells if cell]
+    return 2 * len(full) > len(cells) and all(any(map(str.isalpha, c)) and not any(map(str.isdigit, c)) for c in full)
+
+
+def are_before_labels(cells: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]]) -> bool:
+    """Whether the next column has the names of different numbers, or the time of which a number is the code."""
+    after = columns[0][1] if columns else []
+    if len(set(cells)) == 1:
+        return bool(after) and not is_whole(after) and all(map(TIMES.fullmatch, after))
+    return len(set(cells)) == len(set(after)) == len(cells) and is_all_text(after)
+
+
+def are_mixed(form: re.Pattern[str], cells: Sequence[str]) -> bool:
+    """Whether all cells have this form, and some have letters."""
+    return all(map(form.fullmatch, cells)) and not is_whole(cells)
+
+
+def are_groups(
+    cells: Sequence[str], before: Sequence[tuple[str, Sequence[str]]], after: Sequence[tuple[str, Sequence[str]]]
+) -> bool:
+    """Whether cells are intervals of two levels or more, beside labels and before columns without any interval."""
+    if len(set(cells)) < 2 or not after or not are_intervals(cells):
+        return False
+    others = {cell for _, column in (*before, *after) for cell in column}
+    return not any(is_whole(column) for _, column in before) and not any(are_intervals([cell]) for cell in others)
 
 
 def are_codes(name: str, cells: Sequence[str]) -> bool:

@@ -23,7 +23,9 @@ from countveil.data.tables.axes import (
     are_codes,
     are_intervals,
     column_filled_once,
+    is_all_text,
     key_column,
+    key_columns,
     long_axes,
     rates_among,
     share_columns,
@@ -469,25 +471,25 @@ def check_wide(path: Path, given: Columns, places: Sequence[int], rest: Sequence
             f"{path} looks like a table with a row for each cell, with reports in {value!r:.60}{reports}: state "
             f"{long}, or {wide} if all other columns are counts"
         )
-    key = key_column(named_texts(given, rest[:MOST_COLUMNS]), bool(places))
-    if key is not None:
+    keys = key_columns(named_texts(given, rest[:MOST_COLUMNS]), bool(places))
+    if keys:
         names = [name for name in (given.names or []) if name]
-        labels = [name for name in names if name == key or (given.names or []).index(name) in places]
+        labels = [name for name in names if name in keys or (given.names or []).index(name) in places]
         labels += [name for name in names if name not in labels and is_all_text(columns.get(name, []))]
         labels.sort(key=names.index)
         if any(not (given.names or [])[place] for place in places):
             raise ValueError(
-                f"{path} must have counts in its columns, got {key!r:.60}, which looks like labels: give the first "
+                f"{path} must have counts in its columns, got {keys[0]!r:.60}, which looks like labels: give the first "
                 "column a name, and name both by --row-labels; or rename it if it has counts"
             )
-        others = [name for name in labels if name != key]
+        others = [name for name in labels if name not in keys]
         remedy = (
             f", or {shlex.join(['--row-labels', ','.join(others)])} if they are counts"
             if others
             else ("; if they are counts, put a column of row labels before them")
         )
         raise ValueError(
-            f"{path} must have counts in its columns, got {key!r:.60}, which looks like labels: state "
+            f"{path} must have counts in its columns, got {keys[0]!r:.60}, which looks like labels: state "
             f"{shlex.join(['--row-labels', ','.join(labels)])}{remedy}"
         )
 
@@ -606,9 +608,3 @@ def warn_of_units(given: Columns, values: Any, constant: Sequence[str] = ()) -> 
             UserWarning,
             stacklevel=3,
         )
-
-
-def is_all_text(cells: Sequence[str]) -> bool:
-    """Whether nearly all cells have something, with letters and without digits."""
-    full = [cell for cell in cells if cell]
-    return 2 * len(full) > len(cells) and all(any(map(str.isalpha, c)) and not any(map(str.isdigit, c)) for c in full)
