@@ -23,6 +23,23 @@ def months(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("month", "<b>county</b>"), ["month", "b_county_b"]),
+        (("month", "lower"), ["time", "item"]),  # a column of the table
+        (("month", "x" * 61), ["time", "item"]),
+        (("month", None), ["time", "item"]),
+    ],
+)
+def test_axes_are_called_as_in_the_release(months, names, expected):
+    cv.Release.load("months.npz").with_axis_names(names).save("named.npz")
+    run("fit", "dynamic", "named.npz", "-o", "fit.nc", *QUICK)
+    fit = cv.DynamicModel.load("fit.nc")
+    assert list(fit._reader.axes) == expected
+    assert fit.trend().columns[:2].tolist() == expected
+
+
 def test_components_over_time(months):
     said = run("fit", "dynamic", "months.npz", "-o", "fit.nc", *QUICK).stdout
     fit = cv.DynamicModel.load("fit.nc")

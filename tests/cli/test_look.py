@@ -135,6 +135,7 @@ def test_files_that_are_no_tables_are_refused(here):
             "--absent '*' --long town,age --value deaths --exposure population --mechanism suppression --below 10",
         ),
         ("t,a,b\nx,0,5\ny,7,0\nz,0,9\n", "--absent 0 --mechanism suppression --below 5 --hides-zero"),
+        ("r,a,b\nA,..C,13\nB,12,27\nC,22,9\n", "--absent ..C --mechanism suppression --below 8 --hides-zero"),
         ("r,a,b\nA,[c],13\nB,12,27\nC,22,9\n", "--absent '[c]' --mechanism suppression --below 8 --hides-zero"),
         ("r,a,b\nA,-,13\nB,12,-\nC,0,5\n", "--zero - --mechanism interval --lower 0 --upper inf"),
         ("r,a,b\nA,,13\nB,12,1\nC,0,5\n", "--missing '' --mechanism interval --lower 0 --upper inf"),
@@ -238,7 +239,8 @@ def test_a_first_column_that_increases_names_the_rows(here):
     assert not found.stderr
     assert "Does county name the rows?" in found.stdout
     assert "--row-labels county --mechanism two-sided-geometric --alpha ALPHA" in found.stdout
-    (here / "t.csv").write_text("first,a,b\n" + "\n".join(rows[:9]) + "\n")
+    short = [f"{3 + 2 * i},{i % 4 - 2},{(7 * i) % 5 - 1}" for i in range(9)]
+    (here / "t.csv").write_text("first,a,b\n" + "\n".join(short) + "\n")
     assert "--row-labels" not in run("look", "t.csv").stdout
 
 

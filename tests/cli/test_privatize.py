@@ -32,6 +32,29 @@ def test_privatize_then_fit_keeps_the_labels(here):
     assert "Wrote f.nc: seed 1," in said
 
 
+@pytest.mark.parametrize(
+    "rule", [("--epsilon", "1", "--precision", "2"), ("--mechanism", "random-rounding", "--base", "3")]
+)
+def test_privatize_keeps_the_name_of_the_rows(here, rule):
+    Path("named.csv").write_text("county,flu,cold\nAda,4,7\nBo,9,2\n")
+    said = run("privatize", "named.csv", "-o", "n.npz", *rule).stdout
+    assert "2 labels of county and 2 column labels are published as they are" in said
+    assert cv.Release.load("n.npz").extras.axis_names == ("county", None)
+    said = run("privatize", "named.csv", "-o", "n.npz", "--force", "--no-row-labels", *rule).stdout
+    assert "county" not in said
+    assert cv.Release.load("n.npz").extras.axis_names is None
+
+
+def test_networks_keep_the_names_of_their_columns(here):
+    Path("edges.csv").write_text("lender,borrower,loans\nAda,Bo,4\nBo,Cy,9\nCy,Ada,3\n")
+    edges = ("edges.csv", "--network", "--directed", "--edge-columns", "lender,borrower,loans")
+    run("privatize", *edges, "-o", "n.npz", "--epsilon", "1", "--precision", "2")
+    assert cv.Release.load("n.npz").extras.axis_names == ("lender", "borrower")
+    noise = ("--mechanism", "two-sided-geometric", "--alpha", "0.5", "--background", "0")
+    run("import", *edges, "-o", "i.npz", *noise)
+    assert cv.Release.load("i.npz").extras.axis_names == ("lender", "borrower")
+
+
 @pytest.mark.long
 def test_privatize_to_a_folder_of_files_then_fit_it(here):
     said = privatized("--rows-per-file", "6", "--truncated").stdout

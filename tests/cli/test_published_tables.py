@@ -468,3 +468,51 @@ def test_a_first_record_of_numbers_in_order_is_one_among_numbers(here):
     assert "got 1, 2, 3, which look like numbers of columns" in fails("import", "t.csv", "-o", "r.npz", *EXACT)
     Path("t.csv").write_text("a,b,c\n1,2,3\n7,9,9\n")
     np.testing.assert_array_equal(run_import("t.csv", *EXACT)[0].reports, [[1, 2, 3], [7, 9, 9]])
+
+
+OFFICES = {  # the columns of counts, and what look reads
+    "Finland": (
+        "Alue,Ikä,2020,2021\nHelsinki,0-14,93210,92111\nHelsinki,15-64,450112,451000\nEspoo,0-14,54321,5\n",
+        ["2020", "2021"],
+        "--row-labels Alue,Ikä",
+    ),
+    "Norway": (
+        "region;kjønn;Personer 2020K1;Personer 2020K2\nOslo;Menn;12;15\nOslo;Kvinner;..;7\nBergen;Menn;9;33\n",
+        ["Personer 2020K1", "Personer 2020K2"],
+        "--row-labels region,kjønn",
+    ),
+    "France": (
+        "CODGEO;LIBGEO;NAIS21;DECE21\n01001;Abergement;5;3\n2A004;Ajaccio;512;430\n01002;Varey;9;7\n",
+        ["NAIS21", "DECE21"],
+        "--row-labels CODGEO,LIBGEO",
+    ),
+    "Great Britain": (
+        "date,geography,geography code,Male,Female\n2024,Adur,E07000223,125,90\n2024,Arun,E07000224,330,245\n",
+        ["Male", "Female"],
+        "--row-labels date,geography,geography code",
+    ),
+    "Japan": (
+        "時間軸コード,時間軸,地域コード,地域,男,女\n2020000000,2020年,01000,北海道,60,61\n2020000000,2020年,02000,青森県,20,25\n",
+        ["男", "女"],
+        "--row-labels 時間軸コード,時間軸,地域コード,地域",
+    ),
+    "Mexico": (
+        "CVE,NOM_ENT,P_0A2\n1,Aguascalientes,50\n4,Baja California,48\n3,Baja California Sur,41\n",
+        ["P_0A2"],
+        "--row-labels CVE,NOM_ENT",
+    ),
+}
+
+
+@pytest.mark.parametrize("office", OFFICES)
+def test_codes_groups_and_times_of_offices_are_labels(here, office):
+    text, columns, labels = OFFICES[office]
+    Path("t.csv").write_text(text)
+    fails("import", "t.csv", "-o", "r.npz", *EXACT)  # without a word about labels
+    command = shlex.split(json.loads(run("look", "t.csv", "--json").stdout)["command"])
+    assert labels in " ".join(command)
+    run(*command[1:])
+    release = cv.Release.load("t.npz")
+    assert release.column_labels == tuple(columns)
+    last = [float(number) for number in text.strip().replace(";", ",").rsplit(",", len(columns))[1:]]
+    assert release.reports[-1].tolist() == last

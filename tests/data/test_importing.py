@@ -471,6 +471,25 @@ def test_a_table_of_large_noisy_values_is_told_of_thresholds(noise, name):
         cv.import_long(frame, ["place", "age"], "n", m.TopCoding(50), "s")
 
 
+def test_columns_may_be_named_by_numbers():
+    frame = pd.DataFrame([["a", "x", 5, 2], ["a", "y", 6, 2], ["b", "x", 7, 3], ["b", "y", 8, 3]])
+    totals = pd.DataFrame({0: ["a", "b"], 2: [11, 15]}), pd.DataFrame({9: ["all"], 2: [26]})
+    groups = [pd.DataFrame({0: ["a", "b"], 9: ["all", "all"]})]
+    named = {"categories": {0: ["b", "a"]}, "by": 0, "exposure": 3, "groups": groups}
+    rules = {"a": m.Suppression(5), "b": m.Suppression(6)}
+    found = cv.import_long(frame, [0, 1], 2, rules, "a table", totals=[(each,) for each in totals], **named)
+    assert found.labels == (("b", "a"), ("x", "y"))
+    assert found.extras.axis_names == ("0", "1")
+    np.testing.assert_array_equal(found.reports, [[7, 8], [5, 6]])
+    assert [each.values for each in found.extras.totals] == [(15, 11), (26,)]
+    assert list(found.extras.exposure.values) == [3, 3, 2, 2]
+    with pytest.raises(ValueError, match="each cell once, got several rows of one cell of 0 x 3"):
+        cv.import_long(frame, [0, 3], 2, m.Suppression(5), "a table")
+    with pytest.raises(ValueError, match="columns must have names that differ as text, got two called '1'"):
+        cv.import_long(frame.rename(columns={3: "1"}), [0, 1], 2, m.Suppression(5), "a table")
+    assert cv.Reports.from_frame(frame, [0, 1], 2, protection=m.Suppression(5)).provenance.axis_names == ("0", "1")
+
+
 def test_a_code_far_below_zero_is_refused_with_what_to_do():
     values = np.array([[-99.0, 4], [3, -99]])
     with pytest.raises(ValueError, match=r"never reported: --missing -99; make hidden counts NaN: --absent -99"):

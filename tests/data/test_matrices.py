@@ -342,6 +342,8 @@ def test_a_table_of_exposures_has_the_labels_of_the_reports():
         (np.where(CELLS == 0.5, 0.0, CELLS), r"positive and finite, got 0.0 at index \(1, 1\): mask a cell"),
         (np.where(CELLS == 0.5, np.nan, CELLS), r"exposure must be positive and finite, got nan"),
         (-1.0, r"exposure must be positive and finite, got -1.0"),
+        (1e300, r"exposure must be positive and finite, got 1e\+300 .* units in which all are from 1e-100 to 1e\+100$"),
+        (1e-300, r"exposure must be positive and finite, got 1e-300 .* units in which all are from 1e-100"),
         ([["a", "b", "c"], ["d", "e", "f"]], "exposure must be numbers, got list"),
         (np.ma.masked_less(CELLS, 1.0), "exposure must have no masked entries"),
         (sp.csr_array(np.where(CELLS > 1.0, CELLS, 0.0)), "positive and finite, got 0.0"),

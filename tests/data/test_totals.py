@@ -68,7 +68,7 @@ def test_counts_of_some_rows_need_not_meet_totals_that_lost_a_cell():
 @pytest.mark.parametrize(
     ("totals", "message"),
     [
-        ([(1, [30, 40])], "one of 30 from cells that add up to between 13 and 21"),
+        ([(1, [30, 40])], "one of 30 from cells that add up to between 13 and 21, the total of row 0: correct it, or"),
         ([(1, [15, 14])], "one of 14 from cells that add up to 15 or more"),
         ([(1, [15])], r"values of totals must have the shape \(2,\)"),
         ([(1, [15, 20.5])], "whole numbers"),
@@ -89,6 +89,19 @@ def test_counts_of_some_rows_need_not_meet_totals_that_lost_a_cell():
 def test_totals_that_do_not_fit_are_refused(totals, message):
     with pytest.raises(ValueError, match=message):
         cv.Reports([[NAN, 12], [15, 0]], m.Suppression(10), [[False, False], [False, True]], totals=totals)
+
+
+def test_a_total_that_is_refused_is_named():
+    frame = pd.DataFrame([[4.0, 12.0], [15.0, 0.0]], pd.Index(["A", "B"], name="county"), ["x", "y"])
+    groups = [[0, 1], [1, 0]]
+    for totals, named in (
+        ((1, [16, 14]), "county 'B'"),
+        ((0, [19, 13]), "column 'y'"),
+        (((0, 1), 32), "all cells"),
+        ((groups, [4, 28]), "2 cells, the first of them in county 'A', column 'y'"),
+    ):
+        with pytest.raises(ValueError, match=f"the total of {named}: correct it, or leave it out"):
+            cv.Reports(frame, m.Interval(0, None), totals=[totals])
 
 
 def test_other_things_are_refused():

@@ -476,7 +476,7 @@ def test_levels_are_refused_where_they_cannot_be(planted):
         cv.DynamicModel(2, levels=True, engine="dask", **BRIEF).fit(cv.PrivatizedCounts(planted[3], 0.3))
     with pytest.raises(ValueError, match=r"levels must be False with Dask, .*, got True: leave out client$"):
         cv.DynamicModel(2, levels=True, **BRIEF).fit(cv.PrivatizedCounts(planted[3], 0.3), client=object())
-    for name in ("level", "level_persistence", "level_smoothness"):
+    for name in ("level", "level_persistence", "level_smoothness", "rate", "lower"):
         with pytest.raises(ValueError, match=f"posterior's own arrays, got .'{name}'.: choose other names"):
             cv.DynamicModel(2, levels=True, modes=["time", name], **BRIEF).fit(cv.ExactCounts(abs(planted[3])))
     rounded = 5 * (planted[3].clip(0) // 5)

@@ -48,6 +48,7 @@ fit_app = typer.Typer(help="Fit a model to a release.", no_args_is_help=True)
 Output = Annotated[Path, typer.Option("--output", "-o", help="The fit to write (netCDF, .nc).")]
 
 
+LONGEST_NAME = 60  # of an axis by the header of a table; a longer one does not fit into tables
 EQUAL = "equal"
 AUTO = '"auto" to choose it by held-out reports'
 CHECKPOINT = "File in which running chains are saved, with method gibbs or augmented-gibbs."
@@ -238,7 +239,7 @@ def fit_tensor(
     from countveil.fit import TensorModel
 
     tensor = folded(data, shape)
-    names = names_of_axes(tensor) if modes is None else names_in(modes)
+    names = names_of_axes(tensor, "component", "term") if modes is None else names_in(modes)
     model = TensorModel(number, modes=names, prevalence=rows.prevalence, **sampling.arguments())
     fit_to(model, tensor, saving, about)
     print_parts(model, members)
@@ -247,13 +248,19 @@ def fit_tensor(
     return finish(model, output, members)
 
 
-def names_of_axes(data: "Observations") -> list[str] | None:
-    """What data call their axes, as names of modes; None if they do not name all, or in ways that modes cannot have."""
+def names_of_axes(data: Any, *taken: str) -> list[str] | None:
+    """What data call their axes, as names of modes; None if they do not name all, or in ways that modes cannot have.
+
+    ``taken``: names that a model has for other arrays.
+    """
     from countveil.models.layout import checked_modes
 
-    names = [re.sub(r"\W+", "_", name or "").strip("_") for name in data.provenance.axis_names]
+    about = data.extras if hasattr(data, "extras") else getattr(data, "provenance", None)  # files of a folder have none
+    given = getattr(about, "axis_names", None) or ()
+    names = [re.sub(r"\W+", "_", name or "").strip("_") for name in given]
     try:
-        return checked_modes(names, len(data.mode_shape), "component", "term") if all(names) else None
+        usable = names and all(0 < len(name) <= LONGEST_NAME for name in names)
+        return checked_modes(names, len(names), *taken) if usable else None
     except ValueError:
         return None
 

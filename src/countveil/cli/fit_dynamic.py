@@ -4,7 +4,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from countveil.cli.fit import AUTO, Output, Sampling, Saving, finish, fit_to, folded, print_parts, print_totals, ready
+from countveil.cli.fit import (
+    AUTO,
+    Output,
+    Sampling,
+    Saving,
+    finish,
+    fit_to,
+    folded,
+    names_of_axes,
+    print_parts,
+    print_totals,
+    ready,
+)
 from countveil.cli.fit_options import DayFirst
 from countveil.cli.options import MODEL, Members, Shape, number_or_auto, with_option_groups
 from countveil.cli.output import plain_errors, say
@@ -98,6 +110,7 @@ def fit_dynamic(
     number = number_or_auto("components", components)
     data = ready(release, output, saving)
     from countveil.fit import DynamicModel
+    from countveil.fit.dynamics import TAKEN
 
     names = None if modes is None else names_in(modes)
     axis = int(time) if time is not None and time.isascii() and time.isdigit() else time
@@ -107,6 +120,7 @@ def fit_dynamic(
     else:
         several = shape is not None or (names is not None and len(names) > 2)
         given = folded(data, shape) if several else data
+        names = names or names_of_axes(given, *TAKEN)
     steps: dict[str, Any] = {"modes": names, "time": axis, "steady": not volumes}
     steps |= {"day_first": day_first, "season": None if season is None else number_or_auto("season", season)}
     model = DynamicModel(number, **steps, background=background, levels=levels, **sampling.arguments())

@@ -1,7 +1,7 @@
 """``countveil privatize``: a release from a matrix of true counts."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -109,7 +109,7 @@ def privatize_counts(
     Rules for a .csv: commas separate cells, and the encoding is UTF-8. Unless --no-header is given, the first row has
     column names, none of them a number. The first column has row labels if its header cell is empty or none of its
     cells is a number; --row-labels names a different column, such as numeric ids. All other cells are non-negative
-    whole numbers. Row labels and column names are published as they are.
+    whole numbers. Row labels, the name of their column and column names are published as they are.
 
     Example: `countveil privatize survey.csv -o survey.npz --epsilon 1 --precision 2`
     """
@@ -153,16 +153,18 @@ def privatize_counts(
         "row_labels": None if no_row_labels else table.row_labels,
         "column_labels": table.column_labels,
     }
+    called = () if no_row_labels or rows_per_file is not None else table.axis_names
     if rounding is not None:
-        release, files = round_randomly(table.values, rounding, **labels), ""
+        release, files = round_randomly(table.values, rounding, **labels).with_axis_names(called), ""
         release.save(output)
     elif rows_per_file is None:
-        release, files = privatize(table.values, level, truncated, directed=directed, **labels), ""
+        noisy = privatize(table.values, level, truncated, directed=directed, **labels)
+        release, files = noisy.with_axis_names(called), ""
         release.save(output)
     else:
         paths = privatize_to_files(table.values, level, output, truncated, rows_per_file=rows_per_file, **labels)
         release, files = Release.load(paths[0]), f" in {len(paths)} files"
-    describe(release, level, tuple(labels.values()))
+    describe(release, level, tuple(labels.values()), called)
     matrix.say_orientation(counts, table.values.shape)
     size = f"{table.values.shape[0]} x {release.shape[1]}"
     kind = "truncated at zero" if release.truncated else "signed" if rounding is None else "randomly rounded"
@@ -235,10 +237,10 @@ def check_format(counts: Path) -> None:
         raise ValueError(f"{counts} must hold a matrix of counts, got a file that is not plain text. {BOTH[key]}")
 
 
-def describe(release: Release, level: Level | None, labels: Labels) -> None:
+def describe(release: Release, level: Level | None, labels: Labels, names: Sequence[str | None]) -> None:
     """Print what is promised and which labels are published as they are; warn of a level that hides little, or of none.
 
-    ``release`` may be one file of several, ``labels`` are those of all.
+    ``release`` may be one file of several, ``labels`` are those of all, and ``names`` those of the axes.
     """
     if level is None:
         say("warning: random rounding is not differential privacy and promises no privacy level", err=True)
@@ -249,7 +251,7 @@ def describe(release: Release, level: Level | None, labels: Labels) -> None:
     if level is not None:
         say(level.describe())
     say(describe_columns(release.shape[1], release.column_labels))
-    if published := describe_labels(labels):
+    if published := describe_labels(labels, names or None):
         say(published)
 
 

@@ -26,8 +26,19 @@ MONTHS = (
     "January February March April May June July August September October November December",
     "Jan Feb Mär Apr Mai Jun Jul Aug Sep Okt Nov Dez",
     "Januar Februar März April Mai Juni Juli August September Oktober November Dezember",
+    "januar februar marts april maj juni juli august september oktober november december",
+    "januar februar mars april mai juni juli august september oktober november desember",
+    "januari februari mars april maj juni juli augusti september oktober november december",
+    "januari februari maart april mei juni juli augustus september oktober november december",
+    "janvier février mars avril mai juin juillet août septembre octobre novembre décembre",
+    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre",
+    "gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre",
+    "janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro",
 )
-"""English and German names, those of one style in a line."""
+"""Names in English, German, Danish, Norwegian, Swedish, Dutch, French, Spanish, Italian and Portuguese.
+
+Those of one style are in a line.
+"""
 RARE = {"sept": 9, "mrz": 3, "jänner": 1}
 NUMBER = {name.casefold(): m for line in MONTHS for m, name in enumerate(line.split(), 1)} | RARE
 MONTHS_IN = {"year": 12, "half-year": 6, "quarter": 3, "month": 1}
@@ -56,7 +67,7 @@ FORMS: dict[str, tuple[str, ...]] = {
         rf"FY[- ]?'?{_YY}",
     ),
     "half-year": (rf"{_Y}[- ]?[SH](?P<h>[12])",),
-    "quarter": (rf"{_Y}[- ]?Q(?P<q>[1-4])", rf"Q(?P<q>[1-4])[-/ ]?{_Y}"),
+    "quarter": (rf"{_Y}[- ]?[QK](?P<q>[1-4])", rf"[QK](?P<q>[1-4])[-/ ]?{_Y}"),
     "month": (
         rf"{_Y}[-/](?P<m>\d{{2}})",  # 2019-1 may be a quarter
         rf"{_Y}[- ]?M{_M}",
@@ -66,7 +77,7 @@ FORMS: dict[str, tuple[str, ...]] = {
         rf"{_NAME}(?:-| ?')" + _YY,
         r"(?P<y>[12]\d{3})(?P<m>0[1-9]|1[0-2])",
     ),
-    "week": (rf"{_Y}[- ]?(?:W|KW ?)(?P<w>\d{{1,2}})", rf"(?:W|KW|Week) ?(?P<w>\d{{1,2}})[-/ ]{_Y}"),
+    "week": (rf"{_Y}[- ]?(?:[WUV]|KW ?)(?P<w>\d{{1,2}})", rf"(?:W|KW|Week) ?(?P<w>\d{{1,2}})[-/ ]{_Y}"),
     "day": (
         rf"{_Y}-{_M}-{_D}(?P<clock>{_CLOCK})?",
         rf"{_Y}(?P<sep>[/.]){_M}(?P=sep){_D}",

@@ -43,6 +43,7 @@ class Edges(NamedTuple):
     directed: bool
     actors: list[str]
     stated: Format = ONE_HEADER  # of the file
+    axis_names: tuple[str, ...] = ()  # the columns of senders and receivers
 
     def places(self) -> tuple[np.ndarray, np.ndarray]:
         """Rows and columns of the edges; in an undirected network each pair is above the diagonal."""
@@ -124,7 +125,8 @@ def edges_of_table(path: Path, columns: Sequence[str] | None, directed: bool | N
         raise ValueError(f"{path} must state whether the network is directed or undirected: {STATE}")
     actors = list(dict.fromkeys(name for pair in zip(senders, receivers, strict=True) for name in pair))
     is_directed = bool(directed if kind is None else kind)
-    return Edges(path, senders, receivers, weights, weight or "", is_directed, actors, stated)
+    names_of_both = (str(used["sender"]), str(used["receiver"]))
+    return Edges(path, senders, receivers, weights, weight or "", is_directed, actors, stated, names_of_both)
 
 
 def called(path: Path, names: list[str], role: str) -> str | None:
@@ -197,7 +199,7 @@ def counts_of_edges(edges: Edges) -> CountTable:
     if not edges.directed:
         refuse_both_ways(edges, weights)
     values = sp.coo_array((weights, (rows, columns)), shape=(n, n)).tocsr()
-    return CountTable(values, edges.actors, edges.actors)
+    return CountTable(values, edges.actors, edges.actors, edges.axis_names)
 
 
 def refuse_both_ways(edges: Edges, weights: np.ndarray) -> None:
@@ -276,6 +278,7 @@ def import_edges(
     reports = found.reports
     if getattr(mechanism, "absent", False):  # then a report of 0 may be impossible, but none is always possible
         reports = np.where(np.eye(n, dtype=bool) & ~listed, np.nan, reports)
-    return Release(
+    release = Release(
         reports, found.mechanism, found.truncated, found.labels, simulated, directed=edges.directed, source=source
     )
+    return release.with_axis_names(edges.axis_names)

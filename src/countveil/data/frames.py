@@ -224,7 +224,7 @@ def axis_codes(column: pd.Series, axis: str, told: Sequence[Any] | None, show: b
         try:
             listed = list(column.unique())
             if all(isinstance(name, str) for name in listed):
-                known = pd.Index(in_usual_order(listed, axis))
+                known = pd.Index(in_usual_order(listed, str(axis)))
             else:
                 known = pd.Index(sorted(listed))
         except TypeError:

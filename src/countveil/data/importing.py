@@ -168,6 +168,10 @@ def import_long(
     """
     if not isinstance(frame, pd.DataFrame):
         raise TypeError(f"frame must be a DataFrame, got {type(frame).__name__}")
+    frame = with_text_names(frame)
+    axes, value = [str(name) for name in axes], str(value)
+    by, exposure = (None if name is None else str(name) for name in (by, exposure))
+    categories = categories and {str(name): values for name, values in categories.items()}
     if list(frame.columns).count(value) != 1:
         raise ValueError(f"frame must have one column {value!r}, got columns {list(frame.columns)}")
     if isinstance(mechanism, Mapping) != (by is not None):
@@ -226,6 +230,15 @@ def import_long(
         exposure=exposures,
         simulated=simulated,
     )
+
+
+def with_text_names(frame: pd.DataFrame) -> pd.DataFrame:
+    """A table whose columns are named by text, as in files; raises ValueError for two that then have one name."""
+    names = [str(name) for name in frame.columns]
+    twice = next((name for place, name in enumerate(names) if name in names[:place]), None)
+    if twice is not None and len(set(frame.columns)) == len(names):
+        raise ValueError(f"columns must have names that differ as text, got two called {twice!r:.60}: rename one")
+    return frame if list(frame.columns) == names else frame.set_axis(pd.Index(names), axis=1)
 
 
 def exposure_of_column(
@@ -293,14 +306,15 @@ def families_of(
     listed = [(totals,)] if isinstance(totals, pd.DataFrame) else totals
     if not isinstance(listed, list | tuple) or not all(isinstance(each, list | tuple) for each in listed):
         raise TypeError(f"totals must be a DataFrame, or a list of (DataFrame, mechanism), got {type(totals).__name__}")
-    named = [grouping_of_frame(each, axes, labels) for each in groups]
+    named = [grouping_of_frame(with_text_names(each), axes, labels) for each in groups]
     groupings, found = dict(named), []
     given = families_given([(None, *each) for each in listed])
     check_named([name for name, _ in named], [table for _, table, _ in given], value)
     for _, table, mechanism in given:
         if not isinstance(table, pd.DataFrame):
             raise TypeError(f"totals of a long table must be DataFrames, got {type(table).__name__}")
-        for name in map(str, table.columns):
+        table = with_text_names(table)
+        for name in table.columns:
             if name not in (*axes, value) and name not in groupings:
                 groupings[name] = grouping_of_column(frame, name, axes, labels)
         found.append(family_of_frame(table, axes, labels, value, shape, mechanism, groupings))

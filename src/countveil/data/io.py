@@ -44,6 +44,7 @@ class CountTable(NamedTuple):
     values: Any  # (D, V) NumPy array or scipy.sparse matrix
     row_labels: list[str] | None
     column_labels: list[str] | None
+    axis_names: tuple[str | None, ...] = ()
 
 
 def read_counts(
@@ -117,13 +118,13 @@ def read_counts(
     if table.values.ndim != 2:
         raise ValueError(f"{path} must hold a matrix (2 dimensions), got {table.values.ndim}")
     if transpose:
-        table = CountTable(table.values.T, table.column_labels, table.row_labels)
+        table = CountTable(table.values.T, table.column_labels, table.row_labels, table.axis_names[::-1])
     if extension in WIDTH_NOT_STATED and not transpose:
         table = table._replace(values=widened(path, table.values, None if words is None else len(words)))
     if words is not None:
         table = _named(path, table, words, vocabulary, transpose)
     if not with_totals:
-        refuse_totals(path, *table)
+        refuse_totals(path, *table[:3])
     if n_rows is None or n_rows == table.values.shape[0]:
         return table
     if table.row_labels is not None:
@@ -292,6 +293,7 @@ def _read_csv(path: Path, header: bool, row_labels: str | None) -> CountTable:
         found,
         None if labels is None else [row[labels].strip() for row in body],
         None if names is None else [names[column] for column in kept],
+        () if names is None or labels is None else (names[labels] or None, None),
     )
 
 

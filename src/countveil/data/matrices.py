@@ -16,6 +16,9 @@ from countveil.privacy._index import REMEDY, check_columns
 FLOAT_EXACT = 2.0**53
 LARGEST_REPORT = 2**53
 NARROW_TYPES = (np.int8, np.int16, np.int32)
+LARGEST_FACTOR = 1e100
+"""Of an offset or an exposure: beyond it, and below its inverse, rates may be infinite or no numbers."""
+RANGE_SAID = f", and use units in which all are from {1.0 / LARGEST_FACTOR:g} to {LARGEST_FACTOR:g}"
 
 
 def unwrap(reports: Any, mask: Any, rows: Any, columns: Any) -> tuple[Any, Any, Any, Any]:
@@ -131,10 +134,17 @@ def check_offset(name: str, offset: Any, size: int) -> np.ndarray:
     values = np.asarray(offset, dtype=np.float64)
     if values.shape != (size,):
         raise ValueError(f"{name} must have shape ({size},), got {values.shape}")
-    bad = ~((values > 0.0) & (values < np.inf))
+    bad = out_of_range(values)
     if bad.any():
-        raise ValueError(f"{name} must be positive and finite, got {values[bad][0]} at index {int(np.argmax(bad))}")
+        raise ValueError(
+            f"{name} must be positive and finite, got {values[bad][0]} at index {int(np.argmax(bad))}{RANGE_SAID}"
+        )
     return values
+
+
+def out_of_range(values: np.ndarray) -> np.ndarray:
+    """Which factors of rates are not positive numbers between the bounds for which rates are finite."""
+    return ~((values >= 1.0 / LARGEST_FACTOR) & (values <= LARGEST_FACTOR))
 
 
 def check_mask(mask: Any, shape: tuple[int, ...], name: str = "mask", of: str = "reports") -> np.ndarray | None:
@@ -428,11 +438,12 @@ def read_exposure(exposure: Any, axes: Sequence[Axis], shape: tuple[int, ...]) -
         raise ValueError(
             f"exposure must broadcast to the shape of the reports {shape}, got shape {values.shape}"
         ) from None
-    bad = ~((values > 0.0) & (values < np.inf))
+    bad = out_of_range(values)
     if bad.any():
         raise ValueError(
             f"exposure must be positive and finite, got {values[bad][0]} at index "
             f"{tuple(int(i) for i in np.argwhere(bad)[0])}: mask a cell that can have no count, with exposure 1"
+            f"{RANGE_SAID}"
         )
     sizes = (1,) * (len(shape) - values.ndim) + values.shape
     if all(size == 1 for size in sizes[1:]):

@@ -151,7 +151,16 @@ class Reports(Observations):
             )
         self.totals = totals.arranged(self.mode_shape, (0,), tuple(range(1, len(self.mode_shape))))
         place, code = (self.row_numbers, self.columns), np.maximum(self.reports, 0)
-        check_possible(self.totals, place, kernels, code, self.reports < 0)
+        check_possible(self.totals, place, kernels, code, self.reports < 0, self._named_axes())
+
+    def _named_axes(self) -> list[tuple[str, Sequence[Any]]]:
+        """The name of every axis, and its labels or numbers."""
+        words = axes_of(None, labels=self.labels)
+        names = [*self.provenance.axis_names, *[None] * len(words)]
+        return [
+            (name or axis.word, labels or range(size))
+            for name, axis, labels, size in zip(names, words, self.labels, self.mode_shape, strict=False)
+        ]
 
     def also(
         self, values: Any, mechanism: Any, mask: Any = None, *, background: float = 0.0, simulated: bool = False

@@ -563,15 +563,23 @@ def near_reports(kernels: ReportKernels, code: Whole) -> Whole:
 
 
 def check_possible(
-    totals: Totals, place: Any, kernels: ReportKernels, code: Whole, masked: NDArray[np.bool_] | bool = False
+    totals: Totals,
+    place: Any,
+    kernels: ReportKernels,
+    code: Whole,
+    masked: NDArray[np.bool_] | bool = False,
+    axes: Sequence[tuple[str, Sequence[Any]]] = (),
 ) -> None:
-    """Refuse totals that counts in these places, with these codes, cannot have together; raises ValueError."""
+    """Refuse totals that counts in these places, with these codes, cannot have together; raises ValueError.
+
+    ``axes`` are the names and labels by which an error names a total.
+    """
     open_code = len(kernels.whole_cj)
     kernels = with_codes(kernels, np.array([0]), np.array([UNBOUNDED]))
     code = np.where(masked, open_code, code).astype(np.int64)
     least, most = kernels.whole_cj[code, LEAST], kernels.whole_cj[code, MOST]
     groups = [group[place].astype(np.int64) for group in totals.groups]
-    check_each_possible(totals, groups, least.astype(float), most.astype(float))
+    check_each_possible(totals, groups, least.astype(float), most.astype(float), axes)
     if len(groups) < 2:
         return  # totals that no other one crosses are possible together if each of them is
     within = np.any([group >= 0 for group in groups], axis=0)
@@ -581,7 +589,9 @@ def check_possible(
     moved_within(overlap, kernels, code[is_open], near_reports(kernels, code[is_open]))
 
 
-def check_each_possible(totals: Totals, groups: Sequence[Whole], low: Any, high: Any) -> None:
+def check_each_possible(
+    totals: Totals, groups: Sequence[Whole], low: Any, high: Any, axes: Sequence[tuple[str, Sequence[Any]]]
+) -> None:
     """Refuse totals that their cells, between low and high each, cannot add up to; raises ValueError."""
     least_t, most_t = totals.bounds
     for whole, group in zip(totals.groups, groups, strict=True):
@@ -590,10 +600,27 @@ def check_each_possible(totals: Totals, groups: Sequence[Whole], low: Any, high:
         wrong = np.flatnonzero(known & ((most_t < least) | (least_t > most)))
         if wrong.size:
             t = wrong[0]
+            of_cells = cells_in_words(np.flatnonzero(whole.ravel() == t), axes)
             raise ValueError(
                 "totals must be possible with the reports of their cells, got one "
-                f"{words(least_t[t], most_t[t], 'of ')} from cells that add up to {words(least[t], most[t])}"
+                f"{words(least_t[t], most_t[t], 'of ')} from cells that add up to {words(least[t], most[t])}, the "
+                f"total of {of_cells}: correct it, or leave it out"
             )
+
+
+def cells_in_words(cells: Whole, axes: Sequence[tuple[str, Sequence[Any]]]) -> str:
+    """The cells of a total, by the labels that all of them have, or else by the first cell."""
+    sizes = [len(labels) for _, labels in axes]
+    if cells.size == math.prod(sizes):
+        return "all cells"
+    places = np.unravel_index(cells, sizes) if sizes else ()
+    named = [
+        (f"{name} {labels[along[0]]!r:.60}", bool((along == along[0]).all()))
+        for (name, labels), along in zip(axes, places, strict=True)
+    ]
+    shared = [words for words, is_shared in named if is_shared]
+    first = ", ".join(words for words, _ in named) or f"cell {cells[0]}"
+    return ", ".join(shared) or f"{cells.size} cells, the first of them in {first}"
 
 
 def words(low: float, high: float, before: str = "") -> str:

@@ -8,7 +8,9 @@ from countveil.models.einsum import Spec
 from countveil.models.factorization import Factor, Factorization
 
 # Dimensions that a fit's arrays have besides the model's.
-RESERVED = ("chain", "draw", "cell", "release", "iteration")
+COLUMNS = ("rate", "lower", "upper", "share", "mean", "median", "forecast", "estimate", "support")
+"""Of numbers in tables whose other columns have the names of axes."""
+RESERVED = ("chain", "draw", "cell", "release", "iteration", *COLUMNS)
 PREVIOUS = "previous_"  # before a dimension of the step before
 HYPERS = "_rate", "_shape"  # ends of the names of a factor's hyperparameters
 

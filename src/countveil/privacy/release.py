@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -190,6 +190,20 @@ class Release:
             + self.extras.rows_in_words(self.row_labels, self.levels if self._known_levels else None)
             + (f" {published}" if (published := describe_labels(self.labels, self.extras.axis_names)) else "")
             + (" None of this holds for simulated noise." if self.simulated else "")
+        )
+
+    def with_axis_names(self, names: Sequence[str | None]) -> "Release":
+        """The same release of a table that calls its axes so, None for an axis without a name."""
+        extras = self.extras._replace(axis_names=tuple(names) if any(names) else None)
+        return Release(
+            self.reports,
+            self.mechanism,
+            self.truncated,
+            self.labels,
+            self.simulated,
+            directed=self.directed,
+            source=self.source,
+            extras=extras,
         )
 
     @cached_property

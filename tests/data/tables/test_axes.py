@@ -29,6 +29,16 @@ def columns_of(text):
         ("i,a,b 1,x,u 2,x,v 3,y,u 4,y,v", (["a", "b"], "i", [])),
         ("id,k,a,m 1,30,u,7 2,30,v,4 3,40,u,5 4,40,v,6", (["k", "a"], "m", [])),  # a code of any name
         ("k,a,m 30,u,7 30,v,4 40,u,5 40,u,6", ([], None, [])),
+        ("a,b,2020K1,2020K2 x,u,3,4 x,v,4,5 y,u,5,6", ([], None, [])),
+        ("a,b,Jan,Feb x,u,3,4 x,v,4,5 y,u,5,6", ([], None, [])),
+        ("a,b,Befolkning_2020,Befolkning_2021 x,u,3,4 x,v,4,5 y,u,5,6", ([], None, [])),
+        ("a,b,m_2020,m_2021,w_2020,w_2021 x,u,3,4,1,2 x,v,4,5,2,1 y,u,5,6,2,3", ([], None, [])),
+        ("a,b,2019,2020,Total x,u,0,4,4 x,v,0,5,5 y,u,0,6,6", ([], None, [])),
+        ("a,b,2019*,2020p x,u,3,4 x,v,4,5 y,u,5,6", ([], None, [])),
+        ("a,b,flu1,flu2,cold x,u,3,4,9 x,v,4,5,8 y,u,5,6,7", (["a", "b"], "flu1", ["flu2", "cold"])),
+        ("a,naics,n x,11----,3 x,21----,4 y,11----,5", (["a", "naics"], "n", [])),
+        ("a,quarter,n x,2020K1,3 x,2020K2,4 y,2020K1,5", (["a", "quarter"], "n", [])),
+        ("CODGEO,sex,P19_POP,n 75056,M,9,3 75056,F,9,4 13055,M,8,5", (["CODGEO", "sex"], "n", [])),
         ("doc,age,n,state,cat,dog,hen A,1,2,0,3,0,0 B,1,0,0,2,1,1 C,0,2,3,4,4,1", ([], None, [])),  # of words
     ],
 )
@@ -66,6 +76,21 @@ def test_axes_and_reports(text, expected):
         ("a,b 5,2019 6,2019 7,2019", None),
         ("place,births A,1850 B,1900 C,2010 D,2050 E,1999", None),
         ("births,a 1850,4 1900,9 2010,9 2050,3", None),
+        ("com,a 75056,14 13055,9 69123,90 31555,3", "com"),
+        ("com,a 301,1400 1103,900 4601,2", None),  # which is warned of
+        ("com,a 75056,14 13055,9", None),
+        ("CODGEO,a 01001,14 2A004,9", "CODGEO"),
+        ("place,b,a x,E0701,9 y,E0702,8", "b"),
+        ("place,b,a x,12p,9 y,13p,8", None),  # numbers with flags
+        ("place,b,a x,0-14,9 y,15+,8", "b"),
+        ("place,b,a x,0-14,9 y,15+,<5", None),  # counts in bands
+        ("place,b,a x,<5,9 y,<5,8", None),
+        ("date,a,b 2024,5,9 2024,7,8", "date"),
+        ("CVE,name,a 1,Aguas,5 4,Baja,9", "CVE"),
+        ("flu,cold,a 1,yes,5 4,yes,9", None),
+        ("code,t,a 2020000,2020年,9 2020000,2020年,8", "code"),
+        ("place,b,a x,2020年,9 y,2020年,8", "b"),
+        ("kommunenr,a 301,1400 1103,900", "kommunenr"),
         ("a,b 5,2018-2019 6,2018-2019", "b"),
         ("b,a 01.2019,5 02.2019,6", "b"),
     ],
@@ -126,6 +151,11 @@ def test_names_of_rates_and_shares():
         ("Likes Comments Shares", ""),
         ("Rock Pop Jazz", ""),
         ("Deaths pop", "pop"),
+        ("Deaths P19_POP", "P19_POP"),
+        ("Deaths TOT_POP", "TOT_POP"),
+        ("Deaths Befolkning-2020", "Befolkning-2020"),
+        ("Aged-0-14 Total-population", ""),  # the total of counts
+        ("P19_POP0014 P19_POP1529", ""),
         ("Poor Below-average Average Good", ""),
         ("CM CI SN", ""),
         ("<-50% 50-%-or-more Unknown", ""),

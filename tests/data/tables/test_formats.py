@@ -75,5 +75,13 @@ def test_values_in_thousands_are_refused(tmp_path):
         ValueError, match=r"UNIT_MULT '3': multiply OBS_VALUE by 1000 .* --mechanism rounding --base 1000$"
     ):
         read_long(path, ["geo", "sex"], "OBS_VALUE")
+    for power, remedy in (
+        ("-3", "divide OBS_VALUE by 1000 in these rows, and set UNIT_MULT to 0$"),
+        ("thousands", "UNIT_MULT 'thousands': it must be a whole number"),
+    ):
+        path.write_text(path.read_text().replace("3: Thousands", power))
+        with pytest.raises(ValueError, match=remedy):
+            read_long(path, ["geo", "sex"], "OBS_VALUE")
+        path.write_text(path.read_text().replace(power, "3: Thousands"))
     path.write_text(path.read_text().replace("3: Thousands", "0: Units").replace("7,\n", "7,0.0\n"))
     assert read_long(path, ["geo", "sex"], "OBS_VALUE").frame["OBS_VALUE"].tolist() == [12, 9, 7, 5]

@@ -167,6 +167,17 @@ def test_years_and_codes_are_no_counts(tmp_path, text, remedy, labels):
     assert read_protected(path, row_labels=columns).row_labels == labels
 
 
+def test_numbers_that_may_be_codes_of_records_are_warned_of(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("kommun,a\n301,1400\n1103,900\n4601,2\n")
+    with pytest.warns(UserWarning, match="'kommun' has .* if it names the rows, state --row-labels kommun"):
+        assert read_protected(path).values.shape == (3, 2)
+    assert read_protected(path, row_labels="kommun").row_labels == ["301", "1103", "4601"]
+    path.write_text("75056,14\n13055,9\n69123,90\n")
+    with pytest.raises(ValueError, match="add a row of names, and state --row-labels"):
+        read_protected(path, header=False)
+
+
 @pytest.mark.parametrize(
     ("text", "options"),
     [

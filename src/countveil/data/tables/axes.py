@@ -1,10 +1,12 @@
 """Which columns of a table with a row for each cell name the cell, and which one has its report."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import islice, pairwise
 from math import prod
 
+from countveil.data.dates import NUMBER
 from countveil.data.tables.cells import BLANK, NumberFormat, interval_of
 from countveil.data.tables.formats import STATUSES
 from countveil.data.tables.text import TIMES
@@ -20,7 +22,13 @@ LIKE_VALUES = re.compile(
 )
 NOTES = ("notes", "status", "symbol", "flag", "flags", "footnotes")
 SIGMAS = re.compile(r"sigma|std(dev|ev)?|standard.?deviation", re.IGNORECASE)
-EXPOSURES = re.compile(r"population|exposure|person.?years|\bpopn?\b|einwohner|bev(ö|oe)lkerung", re.IGNORECASE)
+EXPOSURES = re.compile(
+    r"population|exposure|person.?years|(?<![a-z])(popn?|pob|pmun)(tot(al)?)?(?![a-z])|popestimate|einwohner(zahl)?|bev(ö|oe)lkerung"
+    r"|befolkning|folkm(ä|ae)ngd|inwoners|habitants|poblaci[oó]n|popolazione|popula[cç][aã]o",
+    re.IGNORECASE,
+)
+OF_POPULATIONS = re.compile(r"tot(al)?|resident|mid|year|est(imated?)?", re.IGNORECASE)
+"""Words in the names of populations that are no others."""
 BESIDE = re.compile(
     r"%|_[0-9]{3}(ea|ma?)$|(?<![a-z])(rates?|ratio|shares?|per ?cent(age)?|pct|per 1[0 .,']*0|threshold|average|avg"
     r"|mean|median|density|latitude|longitude|moe|margin of error|rse|standard (deviation|error)|std\.? ?(dev|err)"
@@ -35,7 +43,8 @@ COUNTED = "(count)"
 TIME_NAMES = re.compile(r"(.*[\W_])?(year|years|\w*jahr|année|annee|año|ano)([\W_]of[\W_].*)?", re.IGNORECASE)
 KEYS = re.compile(
     r"(.*[\W_])?(id|ids|geoid|fips|insee|code|codes|ags|plz|zip|postcode|index|idx)|.*[a-z](Id|ID)"
-    r"|.*[\W_](nr|no|num)\.?|.*(schlüssel|nummer|leitzahl|kennziffer)",
+    r"|.*[\W_](nr|no|num)\.?|.*(schlüssel|nummer|leitzahl|kennziffer)|code[\W_].+|cod(_.+|geo|com|dep|reg)"
+    r"|(kommune?|gemeinde|kreis|län)(nr|kod|kode)",
     re.IGNORECASE,
 )
 """Names of columns that tell records apart, in numbers."""
@@ -62,6 +71,14 @@ YEARS = 4  # rows of years, and years between two of them, at most
 MOST_COLUMNS = 50  # of a long table, and before which codes of records are
 FEW_COLUMNS = 20  # a vocabulary has more
 MOST_MEASURES = 4  # beside numbers that name cells; a table with more has a row for each record
+MONTH_NAMES = re.compile(
+    rf"(?<![^\W\d_])({'|'.join(sorted(NUMBER, key=len, reverse=True))})(?![^\W\d_])", re.IGNORECASE
+)
+REVISED = re.compile(r"(?<=[0-9])[ (]*([*]+|[pre])\)?$")
+"""What follows a time whose numbers are provisional, revised or estimated."""
+CODE, LETTERED = re.compile(r"[0-9A-Z]*[0-9][0-9A-Z]*"), re.compile(r"[A-Z]{1,3}[0-9][0-9A-Z]*")
+"""Of codes with digits, such as 2A004, and those that begin with letters, such as E07000223."""
+DIGITS, ROWS = 3, 3  # of numbers that may be codes at least
 
 
 def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, list[str]]:
@@ -84,9 +101,11 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
         for name in numeric
         if not any(form.search(name) for form in (EXPOSURES, SIGMAS, BESIDE)) and not KEYS.fullmatch(name)
     ]
+    if are_across([*values, *(measures or numeric)]):
+        return [], None, []
     measures = [name for name in measures if varies(columns[name])] or ([] if values else measures)
-    if len(measures) > 1 and all(map(TIMES.fullmatch, measures)):
-        return [], None, []  # times across the columns
+    if are_across([*values, *measures]):
+        return [], None, []
     like = [name for name in measures if LIKE_VALUES.fullmatch(name)]
     value = next(iter([*values, *like, *measures, *numeric]), None)
     labels = [
@@ -101,7 +120,13 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
         name
         for name in names
         if name in labels
-        or (name in numeric and name not in last and is_whole(columns[name]) and len(set(columns[name])) < n)
+        or (
+            name in numeric
+            and name not in last
+            and not EXPOSURES.search(name)
+            and is_whole(columns[name])
+            and len(set(columns[name])) < n
+        )
     ]
     incomplete = bool(labels) and cells_named(columns, labels) < n
     if last and (values or incomplete) and len(crossed) > len(labels) and is_crossing(columns, crossed):
@@ -121,6 +146,16 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
     if len(axes) < 2 or (set(axes) & set(coded) and len(further) > MOST_MEASURES):
         return [], None, []
     return axes, value, further
+
+
+def are_across(names: Sequence[str]) -> bool:
+    """Whether columns of reports are one variable at several times or levels, apart from totals.
+
+    That is so if all names are times, or each differs from another in nothing but numbers and names of months.
+    """
+    listed = [name for name in names if not has_name(name)]
+    alike = Counter(bare(MONTH_NAMES.sub("", REVISED.sub("", name))) for name in listed)
+    return len(listed) > 1 and (all(map(TIMES.fullmatch, listed)) or min(alike.values()) > 1)
 
 
 def cells_named(columns: Mapping[str, list[str]], axes: Sequence[str]) -> int:
@@ -148,7 +183,10 @@ def is_whole(cells: Sequence[str]) -> bool:
 def is_of_numbers(column: Sequence[str], times: bool = False) -> bool:
     """Whether a third of what a column has are numbers, and not all are codes or, unless ``times``, years."""
     full = [cell for cell in column if cell not in BLANK]
-    numbers = sum(cell.lstrip("+-−<")[:1].isdecimal() and not any(map(str.isalpha, cell[:-2])) for cell in full)
+    numbers = sum(
+        cell.lstrip("+-−<")[:1].isdecimal() and not any(map(str.isalpha, cell[:-2])) and "--" not in cell
+        for cell in full
+    )
     codes = all(cell.isdecimal() and (cell[0] == "0" and len(cell) > 1) for cell in full)
     is_time = not times and all(TIMES.fullmatch(cell) for cell in full)
     return 3 * numbers >= len(full) > 0 and not is_time and not codes
@@ -210,20 +248,74 @@ def key_column(columns: Mapping[str, list[str]], labelled: bool = False) -> str 
         years = whole and all(len(cell) == 4 and 1800 <= int(cell) <= 2100 for cell in cells)
         near = years and max(map(int, cells)) - min(map(int, cells)) < YEARS * len(set(cells))
         run = whole and differ and int(max(cells, key=int)) - int(min(cells, key=int)) == len(cells) - 1
-        alone = several and differ and not place and not labelled
+        first_one = not place and not labelled
+        alone = several and differ and first_one
         reasons = {
             "times other than years": several and not whole and all(map(TIMES.fullmatch, cells)),
-            "years, by their name": years and TIME_NAMES.fullmatch(name),
+            "years, by their name": years and (TIME_NAMES.fullmatch(name) or AXES.fullmatch(name)),
             "years close together": near and (len(cells) >= YEARS or (not place and differ)),
-            "codes, by their name": whole and differ and KEYS.fullmatch(name),
+            "codes, by their name": differ and KEYS.fullmatch(name) and (whole or are_mixed(CODE, cells)),
+            "codes of letters and digits": several and differ and are_mixed(LETTERED, cells),
+            "groups beside numbers": (labelled or place) and are_groups(cells, first[:place], first[place + 1 :]),
             "codes with zeros before them": whole and differ and padded[name] and not all(padded.values()),
             "ranks, by their name": run and len(cells) > 2 and RANKS.fullmatch(name),
             "numbers of rows": alone and run and len(cells) > 3 and is_increasing(cells),
+            "numbers before labels": whole and first_one and are_before_labels(cells, first[1:2]),
+            "longer than all counts": alone and are_codes(name, cells) and is_longer(cells, first[1:]),
             "levels, by the name of their axis": alone and AXES.fullmatch(name) and are_levels(cells),
         }
         if any(reasons.values()):
             return name
     return None
+
+
+def key_columns(columns: Mapping[str, list[str]], labelled: bool = False) -> list[str]:
+    """All columns of numbers that are no counts."""
+    keys: list[str] = []
+    while key := key_column({name: c for name, c in columns.items() if name not in keys}, labelled or bool(keys)):
+        keys.append(key)
+    return keys
+
+
+def is_all_text(cells: Sequence[str]) -> bool:
+    """Whether nearly all cells have something, with letters and without digits."""
+    full = [cell for cell in cells if cell]
+    return 2 * len(full) > len(cells) and all(any(map(str.isalpha, c)) and not any(map(str.isdigit, c)) for c in full)
+
+
+def are_before_labels(cells: Sequence[str], columns: Sequence[tuple[str, Sequence[str]]]) -> bool:
+    """Whether the next column has the names of different numbers, or the time of which a number is the code."""
+    after = columns[0][1] if columns else []
+    if len(set(cells)) == 1:
+        return bool(after) and not is_whole(after) and all(map(TIMES.fullmatch, after))
+    return len(set(cells)) == len(set(after)) == len(cells) and is_all_text(after)
+
+
+def are_mixed(form: re.Pattern[str], cells: Sequence[str]) -> bool:
+    """Whether all cells have this form, and some have letters."""
+    return all(map(form.fullmatch, cells)) and not is_whole(cells)
+
+
+def are_groups(
+    cells: Sequence[str], before: Sequence[tuple[str, Sequence[str]]], after: Sequence[tuple[str, Sequence[str]]]
+) -> bool:
+    """Whether cells are intervals of two levels or more, beside labels and before columns without any interval."""
+    if len(set(cells)) < 2 or not after or not are_intervals(cells):
+        return False
+    others = {cell for _, column in (*before, *after) for cell in column}
+    return not any(is_whole(column) for _, column in before) and not any(are_intervals([cell]) for cell in others)
+
+
+def are_codes(name: str, cells: Sequence[str]) -> bool:
+    """Whether a column may have codes of records: whole numbers of several digits, all different, not called counts."""
+    long = is_whole(cells) and min(map(len, cells), default=0) >= DIGITS
+    return long and len(set(cells)) == len(cells) >= ROWS and not LIKE_VALUES.fullmatch(name)
+
+
+def is_longer(cells: Sequence[str], others: Sequence[tuple[str, Sequence[str]]]) -> bool:
+    """Whether whole numbers have more digits than those of other columns, of which there are some."""
+    lengths = [len(cell) for _, column in others for cell in column if cell.isdecimal()]
+    return bool(lengths) and max(lengths) < min(map(len, cells))
 
 
 def is_increasing(cells: Sequence[str]) -> bool:
@@ -292,5 +384,7 @@ def is_rate(name: str) -> bool:
     word = bare(name)
     if word in ("lower", "upper"):
         return False
+    words = [each for each in re.split(r"[\W_]+", name) if each.isalpha() and not OF_POPULATIONS.fullmatch(each)]
+    is_population = EXPOSURES.fullmatch(word) or (EXPOSURES.fullmatch(" ".join(words)) and not has_name(name))
     ends = (match for match in BESIDE.finditer(name) if RATE_ENDS.match(name, match.end()) or match[0][:4] == "per ")
-    return bool(EXPOSURES.fullmatch(word) or BESIDE.fullmatch(word) or any(ends))
+    return bool(is_population or BESIDE.fullmatch(word) or any(ends))

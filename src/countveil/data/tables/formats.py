@@ -68,12 +68,18 @@ def check_units(path: Path, powers: Sequence[Any]) -> None:
     """Refuse values in thousands or the like, by their column of powers of ten; raises ValueError."""
     stated = {text_of(power).partition(":")[0].strip() for power in powers}
     power = next((each for each in sorted(stated) if each.rstrip("0") not in ("", "0.", ".")), None)
-    if power is not None:
-        times = f"{10 ** int(power)}" if power.isdecimal() and len(power) < 3 else f"10^{power:.20}"
-        raise ValueError(
-            f"{path} must have counts in {VALUE}, got {UNITS} {power!r:.20}: multiply {VALUE} by {times} in these "
-            f"rows, set {UNITS} to 0, and state --mechanism rounding --base {times}"
-        )
+    if power is None:
+        return
+    known = re.fullmatch(r"([+-]?)([0-9]{1,2})(\.0*)?", power)
+    times = 10 ** int(known[2]) if known else 0
+    if known is None:
+        remedy = f"it must be a whole number, the power of ten: correct it, or set it to 0 if {VALUE} has counts"
+    elif known[1] == "-":
+        remedy = f"divide {VALUE} by {times} in these rows, and set {UNITS} to 0"
+    else:
+        rule = f"--mechanism rounding --base {times}"
+        remedy = f"multiply {VALUE} by {times} in these rows, set {UNITS} to 0, and state {rule}"
+    raise ValueError(f"{path} must have counts in {VALUE}, got {UNITS} {power!r:.20}: {remedy}")
 
 
 def statuses_of(values: Sequence[Any], columns: dict[str, Sequence[Any]]) -> Statuses:

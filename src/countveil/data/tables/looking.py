@@ -21,11 +21,13 @@ from countveil.data.tables.axes import (
     MANY_ZEROS,
     MOST_COLUMNS,
     SIGMAS,
+    are_codes,
     are_intervals,
+    is_all_text,
     is_increasing,
     is_of_numbers,
     is_whole,
-    key_column,
+    key_columns,
     long_axes,
 )
 from countveil.data.tables.cells import HIDDEN, INTERVAL, MASKED, Cells, NumberFormat, Words, kind_of, number_format
@@ -35,7 +37,6 @@ from countveil.data.tables.published import (
     ProtectedTable,
     check_filled_down,
     empty_lines,
-    is_all_text,
     label_places,
     long_columns,
     named_texts,
@@ -90,7 +91,8 @@ def lattice_of(values: Any, base: int = 1) -> Lattice | None:
 ABSENT = frozenset(
     (
         *("suppressed", "suppress", "redacted", "[redacted]", "hidden", "confidential", "secret", "geheim"),
-        *("low", "[low]", "x", "ｘ", "*", "**", "***", "c", "[c]", "(c)", "s", "(s)", "#", "†"),
+        *("low", "[low]", "x", "ｘ", "*", "**", "***", "c", "[c]", "(c)", "..c", "s", "(s)", "..s"),
+        *("(d)", "np", "n.p.", "#", "†"),
     )
 )
 """What usually stands for a count that was hidden because of what it is, in lower case."""
@@ -369,12 +371,12 @@ def label_columns(columns: dict[str, list[str]], names: Sequence[str], places: S
     """--row-labels of a wide table in which further columns are labels: years, codes, or text without any number."""
     labels = [name for place, name in enumerate(names) if place in places]
     rest = {name: cells for name, cells in columns.items() if name not in labels}
-    key = key_column(rest, bool(labels)) or (None if labels else increasing_first(rest))
+    keys = key_columns(rest, bool(labels)) or ([] if labels else codes_first(rest))
     numbers = next((place for place, name in enumerate(rest) if is_of_numbers(rest[name])), 0)
     further = [
         name
         for place, (name, cells) in enumerate(rest.items())
-        if name == key
+        if name in keys
         or (
             is_all_text(cells)
             and (len(set(cells)) > 1 or (place < numbers and not TIMES.fullmatch(name)))
@@ -385,11 +387,12 @@ def label_columns(columns: dict[str, list[str]], names: Sequence[str], places: S
     return joined(wanted) if further and len(further) < len(rest) and all(wanted) else None
 
 
-def increasing_first(columns: dict[str, list[str]]) -> str | None:
-    """A first column of whole numbers that increase from row to row, as codes of places do."""
+def codes_first(columns: dict[str, list[str]]) -> list[str]:
+    """A first column of whole numbers that increase from row to row, or differ and are long, as codes of places do."""
     for name, cells in columns.items():
-        return name if len(cells) >= ROWS_TO_JUDGE and is_whole(cells) and is_increasing(cells) else None
-    return None
+        increases = len(cells) >= ROWS_TO_JUDGE and is_whole(cells) and is_increasing(cells)
+        return [name] if increases or are_codes(name, cells) else []
+    return []
 
 
 def words_of(columns: Sequence[Any], form: NumberFormat, official: bool) -> tuple[Words, list[str]]:

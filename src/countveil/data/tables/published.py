@@ -20,9 +20,12 @@ from countveil.data.io import UNREADABLE, check_npy, read_counts
 from countveil.data.tables.axes import (
     COUNTED,
     MOST_COLUMNS,
+    are_codes,
     are_intervals,
     column_filled_once,
+    is_all_text,
     key_column,
+    key_columns,
     long_axes,
     rates_among,
     share_columns,
@@ -163,7 +166,7 @@ def read_protected(
     if path.suffix.lower() not in TABLES or is_bag_of_words(path):
         if path.suffix.lower() == ".npy" and path.is_file() and not options:
             return ProtectedTable(read_array(path), None, None)
-        return ProtectedTable(*read_counts(path, with_totals=True, **matrix))
+        return ProtectedTable(*read_counts(path, with_totals=True, **matrix)[:3])
     if options:
         named = ", ".join("--" + name.replace("_", "-") for name in options)
         raise ValueError(
@@ -182,7 +185,7 @@ def read_protected(
     kept = [place for place in range(len(names)) if place not in places]
     if row_labels is None and given.names is not None:
         check_wide(path, given, places, kept)
-    elif given.names is None and not places and len(kept) > 1 and key_column({"1": texts(given.columns[0])}):
+    elif given.names is None and not places and len(kept) > 1 and is_labelled_by_numbers(given):
         raise ValueError(
             f"{path} must have counts in its first column, got years or numbers of rows: add a row of names, and "
             "state --row-labels"
@@ -199,6 +202,13 @@ def read_protected(
     warn_of_decimals(cells.values, [names[place] for place in kept])
     values, titles = cells.values, [names[place] for place in kept]
     check_columns(f"reports in {path}", titles if given.names else [], values, not places, ROW_LABELS)
+    if not places and given.names and are_codes(names[0], texts(given.columns[0])):
+        warnings.warn(
+            f"{names[0]!r:.60} has a different number of several digits in each row: if it names the rows, state "
+            f"--row-labels {shlex.quote(names[0])}",
+            UserWarning,
+            stacklevel=2,
+        )
     labels = [" ".join(filter(None, parts)) for parts in zip(*(texts(given.columns[p]) for p in places), strict=True)]
     masked = cells.masked
     return ProtectedTable(
@@ -410,6 +420,12 @@ def label_places(path: Path, given: Columns, wanted: str | None, words: Sequence
     return [0]
 
 
+def is_labelled_by_numbers(given: Columns) -> bool:
+    """Whether the first column of a table without names has years, codes or numbers of rows."""
+    columns = {str(place + 1): texts(column) for place, column in enumerate(given.columns[:MOST_COLUMNS])}
+    return key_column(columns) == "1"
+
+
 def are_years(cells: Sequence[str]) -> bool:
     """Whether three cells or more are years or other times, each later than the one before."""
     whole = [cell for cell in cells if TIMES.fullmatch(cell) and cell.isdecimal()]
@@ -455,25 +471,25 @@ def check_wide(path: Path, given: Columns, places: Sequence[int], rest: Sequence
             f"{path} looks like a table with a row for each cell, with reports in {value!r:.60}{reports}: state "
             f"{long}, or {wide} if all other columns are counts"
         )
-    key = key_column(named_texts(given, rest[:MOST_COLUMNS]), bool(places))
-    if key is not None:
+    keys = key_columns(named_texts(given, rest[:MOST_COLUMNS]), bool(places))
+    if keys:
         names = [name for name in (given.names or []) if name]
-        labels = [name for name in names if name == key or (given.names or []).index(name) in places]
+        labels = [name for name in names if name in keys or (given.names or []).index(name) in places]
         labels += [name for name in names if name not in labels and is_all_text(columns.get(name, []))]
         labels.sort(key=names.index)
         if any(not (given.names or [])[place] for place in places):
             raise ValueError(
-                f"{path} must have counts in its columns, got {key!r:.60}, which looks like labels: give the first "
+                f"{path} must have counts in its columns, got {keys[0]!r:.60}, which looks like labels: give the first "
                 "column a name, and name both by --row-labels; or rename it if it has counts"
             )
-        others = [name for name in labels if name != key]
+        others = [name for name in labels if name not in keys]
         remedy = (
             f", or {shlex.join(['--row-labels', ','.join(others)])} if they are counts"
             if others
             else ("; if they are counts, put a column of row labels before them")
         )
         raise ValueError(
-            f"{path} must have counts in its columns, got {key!r:.60}, which looks like labels: state "
+            f"{path} must have counts in its columns, got {keys[0]!r:.60}, which looks like labels: state "
             f"{shlex.join(['--row-labels', ','.join(labels)])}{remedy}"
         )
 
@@ -592,9 +608,3 @@ def warn_of_units(given: Columns, values: Any, constant: Sequence[str] = ()) -> 
             UserWarning,
             stacklevel=3,
         )
-
-
-def is_all_text(cells: Sequence[str]) -> bool:
-    """Whether nearly all cells have something, with letters and without digits."""
-    full = [cell for cell in cells if cell]
-    return 2 * len(full) > len(cells) and all(any(map(str.isalpha, c)) and not any(map(str.isdigit, c)) for c in full)

@@ -31,11 +31,15 @@ NOTE = re.compile(
 )
 NUMERIC = re.compile(r"[+-]?[0-9][0-9.,' \u00a0\u202f]*")
 TIMES = re.compile(
-    r"(1[89]|20)[0-9]{2}([-/. ]?[QWM][0-9]{1,2}|[-/.][0-9]{1,4}([-/.][0-9]{1,2})?)?"
+    r"(1[89]|20)[0-9]{2}([-/. ]?[QKTHSWUVM][0-9]{1,2}|[-/.][0-9]{1,4}([-/.][0-9]{1,2})?)?"
+    r"|(1[89]|20)[0-9]{2}年([0-9]{1,2}月)?"
     r"|[0-9]{1,2}[./-]([0-9]{1,2}[./-])?(1[89]|20)[0-9]{2}|[A-Za-z]{3,9}\.?[ -](1[89]|20)[0-9]{2}",
     re.IGNORECASE,
 )
-"""Labels of times that begin with digits, or a month with its year."""
+"""Labels of times that begin with digits, or a month with its year.
+
+Quarters, terms, half-years, weeks and months have the letters of English, Nordic and Romance offices.
+"""
 
 UNITS = re.compile(
     r"\b(thousands|millions|tausend|tsd|mio|milliers|ths)\b|\bths_|\b(in|en|em) (million|mil(es|lones)\b"
