@@ -109,3 +109,10 @@ def test_the_pilot_itself_comes_in_its_own_rows(sparse):
 def test_a_prior_that_is_none_is_refused(arguments, message):
     with pytest.raises(ValueError, match=message):
         FromPrior(*arguments)
+
+
+@pytest.mark.long
+def test_a_pilot_that_the_model_does_not_explain_is_no_warning():
+    """Warnings are errors here."""
+    counts = np.random.default_rng(4).negative_binomial(0.3, 0.02, (40, 5))
+    assert FromModel(counts, 1, seed=1).draw(3, RNG).counts.shape == (3, 5)

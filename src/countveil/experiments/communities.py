@@ -24,6 +24,7 @@ from countveil.data.observations import ExactCounts, NaiveCounts
 from countveil.experiments.demo import save_heatmaps
 from countveil.fit import BlockModel
 from countveil.fit.base import check_whole
+from countveil.inference.diagnostics import FitWarning
 from countveil.inference.starts.alternating import least_squares
 from countveil.planning.contenders import LEAST_SQUARES_ITERATIONS, rate_scores
 from countveil.privacy import PrivacyLevel, Release
@@ -112,8 +113,9 @@ def fitted(data: Any, plan: Plan) -> tuple[BlockModel, float]:
         chains=plan.chains, seed=plan.seed, threads=plan.threads, progress=False,
     )  # fmt: skip
     with warnings.catch_warnings():
-        # Chains may find different groupings: see the table.
+        # Chains may find different groupings, and the model may not explain the counts: see the table.
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", FitWarning)
         model.fit(data)
     check_whole(model)
     return model, time.perf_counter() - started

@@ -55,10 +55,10 @@ class DynamicModel(FactorizationEstimator):
     """Components of counts over time that was only ever seen through noise: a Poisson-gamma dynamical system.
 
     Counts of time step t have the rates sum_k x_tk f_vk .., where every f_k is a distribution over things, and the
-    activity x_t of the components depends on that of the step before, x_t ~ Gamma(Pi x_(t-1)), up to a scale that is
-    learned (Schein, Zhou and Wallach 2016). Components that the data do not need die out. Time is the first axis of the
-    data, unless ``time`` says another one. Steps whose labels are dates are put in order, and those that a regular
-    series lacks are added as masked ones; a warning names them.
+    activity x_t of the components depends on that of the step before, x_t ~ Gamma(Pi x_(t-1) + epsilon), up to a scale
+    that is learned, as epsilon is (Schein, Zhou and Wallach 2016). Components that the data do not need die out. Time
+    is the first axis of the data, unless ``time`` says another one. Steps whose labels are dates are put in order, and
+    those that a regular series lacks are added as masked ones; a warning names them.
 
     Args:
         n_components: number of components K at most, or "auto", as for ``TopicModel``.

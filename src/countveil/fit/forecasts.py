@@ -187,11 +187,8 @@ def middle_of_step(
 
 def chain_draws(tree: xr.DataTree, n_seasons: int | None) -> dict[str, np.ndarray]:
     """Every draw of the chain's hyperparameters that forecasts need; of seasons, those of the last ``n_seasons``."""
-    names = [
-        name
-        for name in ("transition", "immigration", "volume", "usual_volume", "steadiness")
-        if name in tree["posterior"]
-    ]
+    names = ["transition", "immigration", "volume"]
+    names += [name for name in ("usual_volume", "steadiness") if name in tree["posterior"]]
     found = {name: posteriors.flat_draws(tree, name) for name in names}
     if n_seasons is None:
         return found

@@ -234,7 +234,7 @@ def able(fit: Any) -> bool:
 
 
 def has_check(fit: Any) -> bool:
-    """Whether a fit was compared with its data when it ended; naive fits and those of files are not."""
+    """Whether a fit was compared with its data when it ended, if its chains had settled; naive fits never are."""
     return able(fit) and mechanism_kept(fit.posterior) is not None and totals_kept(fit.posterior) is not None
 
 

@@ -31,7 +31,7 @@ def pass_backwards(count_tk, theta_tk, pi_kk, nu_k, immigration, tables_kk, firs
 
     Fills, all zeros before: tables_kk[k, j], those of component k at t that came from j at t - 1, summed over t;
     first_k, those of the first step; total_tk, the counts plus the tables that the next step drew from each entry.
-    Returns the number of tables that came from no component, but entered.
+    Returns the number of tables that came from no component.
     """
     n_steps, n_components = count_tk.shape
     entered = 0.0

@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 from countveil.data.observations import ExactCounts
 from countveil.fit import TopicModel
 from countveil.fit.base import check_whole
+from countveil.inference.diagnostics import FitWarning
 from countveil.inference.posterior import flat_draws
 from countveil.laws.counts import POISSON, Likelihood, NegativeBinomial, Parameters
 from countveil.laws.counts.protocol import in_counts, parameters_of_rows
@@ -156,13 +157,14 @@ class FromPilot:
 def _fit_pilot(counts: Any, n_topics: int, seed: int, settings: dict[str, Any]) -> TopicModel:
     """The pilot's own posterior.
 
-    Whether its chains agree matters little, since a truth is drawn from one draw.
+    Whether its chains agree and it explains the counts matters little, since a truth is drawn from one draw.
     """
     seen = ExactCounts(counts)
     if counts.sum() == 0:
         raise ValueError("a pilot must hold a count above zero, got only zeros")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("ignore", FitWarning)
         model = TopicModel(n_topics, seed=seed, progress=False, **PILOT_FIT | settings)
         check_whole(model.fit(seen))
     return model

@@ -63,6 +63,7 @@ def statistics(dated, value, count):
         np.log(dated.level),
         (log_b * np.log(dated.level)).mean(),
     ]
+    found += [chain.immigration, chain.immigration**2, chain.immigration * log_x.mean()]
     return [*found, dated.x.sum(), *(dated.x[:, 0] / dated.x.sum(axis=1))]
 
 

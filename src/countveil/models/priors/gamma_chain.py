@@ -13,7 +13,7 @@ from countveil.models.priors.prior import Conditional, Factor, Prior, Reported, 
 
 EPSILON = 0.1  # shape and rate of broad gamma priors, as published
 TOTAL = 10.0  # gamma_0, the shape of the sum of all sizes nu, as in the published code
-IMMIGRATION = 0.02  # the prior mean of epsilon, which enters from nowhere in each step: without it, nothing comes back
+IMMIGRATION = 0.02  # the prior mean of epsilon, what enters in each step: without it, what died out never comes back
 STEADINESS = 2.0  # standard deviation of log s, around zero
 CONCENTRATION, SPREAD = 4.0, 1.0  # the median of c, and the standard deviation of its logarithm
 RANGE = 25.0  # how far the logarithm of the scale may be from that of the mean
@@ -290,9 +290,9 @@ def draw_tables(chain: Chain, given: Unscaled, rng: np.random.Generator) -> Tabl
 
 
 def draw_immigration(chain: Chain, tables: Tables, rng: np.random.Generator) -> Chain:
-    """epsilon given the tables, with theta integrated out: those that entered are Poisson(epsilon zeta_t) each.
+    """epsilon given the tables, with theta integrated out, under an exponential prior (mathematics, equation 17.3).
 
-    Its prior is exponential (mathematics, equation 17.3).
+    In each component and step but the first, the number of tables that entered is Poisson(epsilon zeta_t).
     """
     drawn = rng.standard_gamma(1.0 + tables.entered) / (1.0 / IMMIGRATION + tables.later_zeta)
     return chain._replace(immigration=max(float(drawn), SMALLEST))
