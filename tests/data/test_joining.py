@@ -379,7 +379,7 @@ def test_covariates_of_joined_rows_are_kept():
 @pytest.mark.long
 def test_covariates_that_differ_are_refused_by_name():
     spring = stated(["ann", "bob"], [("D",), ("R",)], seed=1)
-    with pytest.raises(ValueError, match="same covariate 'party' of a row, got 'R' and 'D' of 'bob'"):
+    with pytest.raises(ValueError, match="agree on covariate 'party' of a row, got 'R' and 'D' of 'bob'"):
         cv.join([spring, stated(["bob"], [("D",)], seed=2)])
     with pytest.raises(ValueError, match="one kind of covariate 'party', got numbers in some"):
         cv.join([spring, stated(["bob"], [("1",)], [Covariate("party")], seed=2)])

@@ -120,7 +120,7 @@ def test_mechanisms_by_row_and_by_cell():
 def test_a_list_of_mechanisms_says_whether_it_goes_by_row_or_by_column():
     two, wide, square = [m.RandomRounding(3), m.TopCoding(9)], np.full((3, 2), 6), np.full((2, 2), 6)
     assert_same(cv.Reports(wide, two), cv.Reports(wide, np.array([two])))
-    with pytest.raises(ValueError, match=r"by row or by column, \(2, 1\) or \(1, 2\), .* got a list of 2"):
+    with pytest.raises(ValueError, match=r"\(2, 1\), one per row, or \(1, 2\), one per column, .* got a list of 2"):
         cv.Reports(square, two)
     assert cv.Reports(square, [two[0]] * 2).mode_shape == (2, 2)
     by_row = cv.Reports(square, np.array(two)[:, None])

@@ -474,7 +474,7 @@ def test_covariates_are_kept_and_said_to_be_in_the_clear():
     assert "party: one of D, R. Unprotected" in said
     assert "age: a number from 18. Unprotected" in said
     assert "may reveal who you are" in said
-    assert "the covariates below, which are not noisy" in said
+    assert "It also contains the covariates below, without noise." in said
     assert "clear" not in words().describe()
 
 

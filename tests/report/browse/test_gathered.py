@@ -229,7 +229,7 @@ def test_components_that_share_members_are_nearest():
 
 
 def test_a_component_is_not_its_own_neighbour_however_few_there_are():
-    assert [sorted(nearest) for nearest in mapped([along(np.eye(3))])["nearest"]] == [[1, 2], [0, 2], [0, 1]]
+    assert [sorted(nearest) for nearest in mapped([along_word(np.eye(3))])["nearest"]] == [[1, 2], [0, 2], [0, 1]]
 
 
 def test_two_components_have_no_map():
