@@ -337,6 +337,18 @@ def test_steps_that_leave_too_few_before_them_are_refused(steps):
 
 @pytest.mark.long
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize(("options", "said"), [({}, " Try levels=True (--levels)."), ({"levels": True}, "")])
+def test_levels_are_said_to_be_tried_by_a_model_without_them(options, said):
+    walks = np.cumsum(0.4 * np.random.default_rng(4).standard_normal((30, 4)), axis=0)  # each item by itself
+    data = cv.ExactCounts(np.random.default_rng(5).poisson(50.0 * np.exp(walks - walks.mean(axis=0))))
+    brief = {"draws": 6, "tune": 4, "chains": 2, "seed": 1, "threads": 1, "progress": False}
+    found = cv.DynamicModel(1, **brief, **options).fit(data).check_forecasts(data, 8)
+    assert found.verdict.startswith((f"Use the {LAST}: ", f"Use the {THREE}: "))
+    assert found.verdict.endswith(f", 8 steps.{said}")
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 def test_a_season_that_the_model_lacks_is_said_to_be_tried():
     counts = np.random.default_rng(3).poisson(20.0 + 15.0 * np.cos(np.arange(36)[:, None] / 6 * np.pi + np.arange(3)))
     data = cv.ExactCounts(

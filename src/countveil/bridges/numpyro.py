@@ -1,4 +1,4 @@
-"""The laws of reports for NumPyro, with gradients: put them where a model of exact counts has NumPyro's own.
+"""The laws of reports for NumPyro, with gradients: in a model of exact counts they replace NumPyro's own laws.
 
 A Poisson count plus two-sided geometric noise:
 

@@ -1,6 +1,13 @@
 import pytest
 
-from countveil.data.tables.axes import column_filled_once, key_column, long_axes, rates_among, share_columns
+from countveil.data.tables.axes import (
+    column_filled_once,
+    is_all_text,
+    key_column,
+    long_axes,
+    rates_among,
+    share_columns,
+)
 
 
 def columns_of(text):
@@ -79,12 +86,14 @@ def test_axes_and_reports(text, expected):
         ("com,a 75056,14 13055,9 69123,90 31555,3", "com"),
         ("com,a 301,1400 1103,900 4601,2", None),  # which is warned of
         ("com,a 75056,14 13055,9", None),
+        ("com,a 7505,1400 1305,900 6912,9012 3155,3", None),  # no longer than a count
         ("CODGEO,a 01001,14 2A004,9", "CODGEO"),
         ("place,b,a x,E0701,9 y,E0702,8", "b"),
         ("place,b,a x,12p,9 y,13p,8", None),  # numbers with flags
         ("place,b,a x,0-14,9 y,15+,8", "b"),
         ("place,b,a x,0-14,9 y,15+,<5", None),  # counts in bands
         ("place,b,a x,<5,9 y,<5,8", None),
+        ("a,b,c 3,0-14,9 8,15+,8", None),  # counts before it, so that it may be counts in bands
         ("date,a,b 2024,5,9 2024,7,8", "date"),
         ("CVE,name,a 1,Aguas,5 4,Baja,9", "CVE"),
         ("flu,cold,a 1,yes,5 4,yes,9", None),
@@ -97,6 +106,12 @@ def test_axes_and_reports(text, expected):
 )
 def test_years_and_codes(text, expected):
     assert key_column(columns_of(text)) == expected
+
+
+def test_text_that_most_cells_lack_names_nothing():
+    assert is_all_text(["Wien", "", "Linz"])
+    assert not is_all_text(["Wien", "", ""])
+    assert not is_all_text(["Wien", "Linz", "12"])
 
 
 def test_labels_of_groups_and_labels_of_totals():
