@@ -212,6 +212,17 @@ def run_page(page: Path, folder: Path, countveil: Path | None = None) -> dict:
     return left
 
 
+def run_sections(page: str, instead: tuple[str, str], *sections: str) -> dict:
+    """What the Python blocks of these sections of a page leave behind; the last one has a text in place of another."""
+    texts = {text.split("\n")[0]: text for text in (DOCS / page).read_text(encoding="utf-8").split("\n## ")}
+    left: dict = {}
+    for section in sections:
+        for block in re.findall(r"```python\n(.*?)```", texts[section], re.DOTALL):
+            exec(block.replace(*instead), left)
+    assert instead[0] in texts[sections[-1]]
+    return left
+
+
 def run_shell(text: str, folder: Path, environment: dict[str, str]) -> None:
     """Run commands in a folder; a test fails with all that they said if one of them does."""
     done = subprocess.run(

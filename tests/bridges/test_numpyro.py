@@ -3,9 +3,7 @@ import functools
 import importlib
 import itertools
 import math
-import re
 import sys
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -32,6 +30,7 @@ from countveil.bridges.numpyro import (
 from countveil.distributions import PrivatizedNegativeBinomial as BurstyLaw
 from countveil.distributions import PrivatizedPoisson as Law
 from tests import reference
+from tests.pages import run_sections
 
 pytestmark = pytest.mark.long
 
@@ -39,24 +38,12 @@ numpyro.enable_x64()
 
 REPORTS, RATES = np.array([-7, 0, 1, 3, 30, 1000]), np.array([1e-6, 0.01, 2.5, 30.0, 1e3, 1e6])
 CASES = REPORTS.size * RATES.size  # a size that is compiled anyway
-PAGE = Path(__file__).parents[2] / "docs" / "regression.md"
 
 
 draw = jax.jit(lambda law, key: law.sample(key, (40_000,)))
 
 
-LONG, SHORT = "num_warmup=300, num_samples=500", "num_warmup=150, num_samples=200"
-
-
-def run_page(*sections):
-    """What the code blocks of these sections of the how-to page leave behind; its chains are cut short."""
-    texts = {text.split("\n")[0]: text for text in PAGE.read_text().split("\n## ")}
-    left = {}
-    for section in sections:
-        for block in re.findall(r"```python\n(.*?)```", texts[section], re.DOTALL):
-            exec(block.replace(LONG, SHORT), left)
-    assert LONG in texts[sections[-1]]
-    return left
+SHORTER = "num_warmup=300, num_samples=500", "num_warmup=150, num_samples=200"  # chains
 
 
 def far_and_wide(size):
@@ -257,7 +244,7 @@ def test_posterior_predictive_reports():
 
 
 def test_regression_covers_the_slope_and_the_naive_one_does_not(capsys):
-    found = run_page("The data", "NumPyro")["slopes"]
+    found = run_sections("regression.md", SHORTER, "The data", "NumPyro")["slopes"]
     low, high = (np.quantile(np.stack(list(found.values())), q, axis=1) for q in (0.025, 0.975))
     covers = dict(zip(found, (low < 1.0) & (high > 1.0), strict=True))
     assert covers == {"private": True, "naive": False, "true counts": True}

@@ -2,11 +2,9 @@ import doctest
 import importlib
 import itertools
 import os
-import re
 import subprocess
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,26 +20,15 @@ import countveil as cv
 import countveil.bridges.pymc
 from countveil.bridges.pymc import PrivatizedNegativeBinomial, PrivatizedPoisson, negative_binomial_score, poisson_score
 from tests import reference
+from tests.pages import run_sections
 from tests.strangers import ROOT, open_folder, run
 
 pytestmark = pytest.mark.long
 
 REPORTS, RATES = np.array([-7, 0, 1, 3, 30, 1000]), np.array([1e-6, 0.01, 2.5, 30.0, 1e3, 1e6])
-PAGE = Path(__file__).parents[2] / "docs" / "regression.md"
 
 
-LONG, SHORT = "draws=1000, tune=500", "draws=150, tune=200"
-
-
-def run_page(*sections):
-    """What the code blocks of these sections of the how-to page leave behind; its chains are cut short."""
-    texts = {text.split("\n")[0]: text for text in PAGE.read_text().split("\n## ")}
-    left = {}
-    for section in sections:
-        for block in re.findall(r"```python\n(.*?)```", texts[section], re.DOTALL):
-            exec(block.replace(LONG, SHORT), left)
-    assert LONG in texts[sections[-1]]
-    return left
+SHORTER = "draws=1000, tune=500", "draws=150, tune=200"  # chains
 
 
 MODES = [("FAST_RUN", True), ("FAST_COMPILE", False), ("NUMBA", False)]  # and whether reports are truncated
@@ -151,7 +138,7 @@ def test_without_pymc_the_error_names_the_extra(monkeypatch):
 
 
 def test_regression_covers_the_slope_and_the_naive_one_does_not(capsys):
-    found = run_page("The data", "PyMC")
+    found = run_sections("regression.md", SHORTER, "The data", "PyMC")
     covers = {}
     for name, slope in found["slopes"].items():
         low, high = np.quantile(slope, [0.025, 0.975])

@@ -77,7 +77,7 @@ class _PrivatizedCount(Distribution):
     """
 
     pytree_aux_fields = ("truncated",)
-    _n_keys: ClassVar[int]  # of random numbers: those of counts, and one for the noise
+    _n_keys: ClassVar[int]  # random keys: those that counts take, and one for the noise
 
     def __init__(self, *parameters: ArrayLike, truncated: bool, validate_args: bool | None) -> None:
         if not isinstance(parameters[-1], jax.core.Tracer):
