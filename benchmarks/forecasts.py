@@ -24,9 +24,10 @@ are best for the held-back counts, which nobody knows, and "a year before" takes
 numbers, in bursts.
 
 ``--rolling`` has real and simulated series instead, whose last steps are forecast from several origins, twelve steps
-ahead (four for mail), by models with and without levels and seasons and by rules of thumb. Errors are root mean squared
-differences of medians from the true counts, one step ahead and over all steps; scores are log predictive probabilities
-per cell. A rule's score is that of a negative binomial law, whose numbers predict best the last steps seen.
+ahead (four for mail), by models with and without levels and seasons and by rules of thumb. Errors are differences of
+medians from the true counts, one step ahead and over all steps: root mean squared, and mean absolute, which is what a
+median makes least. Scores are log predictive probabilities per cell. A rule's score is that of a negative binomial law,
+whose numbers predict best the last steps seen.
 """
 
 import argparse
@@ -326,7 +327,8 @@ def commonest(path, n):
 
 def rolling(options):
     """Print a line for each series, noise level and forecast, as a CSV."""
-    print("series,noise level,forecast,error of one step,error,score of one step,score,coverage of 90%,seconds")
+    errors = "error of one step,error,absolute error of one step,absolute error"
+    print(f"series,noise level,forecast,{errors},score of one step,score,coverage of 90%,seconds")
     for name, (values, season, components) in series(options.folder).items():
         if options.corpus and not any(each in name for each in options.corpus):
             continue
@@ -345,9 +347,10 @@ def rolling(options):
                 for rule, each in rules_ahead(seen[:n].astype(float), later, season).items():
                     found.setdefault(rule, []).append(each)
             for label, each in found.items():
-                errors, scored, covered, seconds = (np.array(part) for part in zip(*each, strict=True))
-                numbers = (np.sqrt(errors[:, 0].mean()), np.sqrt(errors.mean()), scored[:, 0].mean(), scored.mean())
-                shown = ",".join(f"{number:.4g}" for number in (*numbers, covered.mean(), seconds.mean()))
+                errors, absolute, scored, *others = (np.array(part) for part in zip(*each, strict=True))
+                numbers = [np.sqrt(errors[:, 0].mean()), np.sqrt(errors.mean())]
+                numbers += [part for each in (absolute, scored) for part in (each[:, 0].mean(), each.mean())]
+                shown = ",".join(f"{number:.4g}" for number in (*numbers, *(part.mean() for part in others)))
                 print(
                     f"{name!r},{'true counts' if level is None else level},{label},{shown}".replace("'", '"'),
                     flush=True,
@@ -363,7 +366,7 @@ def variants(season):
 
 
 def rolled(seen, level, later, asked, components, name, options):
-    """(squared errors of medians and scores by step ahead, coverage, seconds) of a fit to the steps seen."""
+    """(squared and absolute errors of medians and scores by step ahead, coverage, seconds) of a fit to steps seen."""
     data = cv.ExactCounts(seen) if level is None else cv.PrivatizedCounts(seen, np.exp(-level))
     sampling = {"tune": options.sweeps, "draws": options.sweeps // 2, "chains": options.chains}
     sampling |= {"seed": options.seed, "threads": 1, "progress": False}
@@ -376,7 +379,7 @@ def rolled(seen, level, later, asked, components, name, options):
     low, median, high = np.quantile(ahead.counts.to_numpy(), (0.05, 0.5, 0.95), axis=0, method="inverted_cdf")
     covered = ((low <= later) & (later <= high)).mean()
     scored = ahead.log_predictive(later).to_numpy()
-    return by_step((median - later) ** 2), by_step(scored), covered, seconds
+    return by_step((median - later) ** 2), by_step(abs(median - later)), by_step(scored), covered, seconds
 
 
 def by_step(values):
@@ -393,7 +396,7 @@ def rules_ahead(seen, later, season):
         value = by_rule(seen, ahead, back, season)
         scored = [by_step(log_mass(later, value + floor, p)) for floor, p in numbers_of_rule(seen, ahead, back, season)]
         scored = np.append(scored[0][:1], scored[1][1:])
-        found[rule] = by_step((value - later) ** 2), scored, np.nan, np.nan
+        found[rule] = by_step((value - later) ** 2), by_step(abs(value - later)), scored, np.nan, np.nan
     return found
 
 
