@@ -49,6 +49,8 @@ def prepared(name):
     poisson = {"likelihood": "poisson"} if "likelihood" in cv.TopicModel().get_params() else {}
     if "bursts" in name:
         poisson = {"likelihood": "negative-binomial", "dispersion": "column"}
+    if kind in ("cavi", "em"):
+        poisson["method"] = kind
     rng = np.random.default_rng(20190601)
     if "blocks" in name:
         model = cv.BlockModel(10, seed=1, **poisson)

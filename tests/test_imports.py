@@ -43,7 +43,7 @@ LAYERS = (
 """
 
 
-OF_KERNELS = {"collections", "functools", "math", "numba", "numpy", "typing"}
+OF_KERNELS = {"collections", "functools", "llvmlite", "math", "numba", "numpy", "typing"}
 OF_KEEPING = {
     "hashlib",
     "pathlib",

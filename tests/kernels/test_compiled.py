@@ -91,13 +91,13 @@ class Names(Listener):
 
 
 def compiled_by(path, name):
-    """What is compiled for a call of a kernel in a module that is loaded from its file, as in another process."""
+    """What is compiled for a call of a kernel of a module loaded from its file, as in another process; its value."""
     spec = importlib.util.spec_from_file_location("compiled_alone", path)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     with install_listener("numba:compile", Names()) as names:
-        getattr(module, name)(TwoSidedGeometricKernel(), np.array([1.0, 2.0]))
-    return names.found
+        value = getattr(module, name)(TwoSidedGeometricKernel(), np.array([1.0, 2.0]))
+    return names.found, value
 
 
 def test_a_kernel_calls_a_subroutine():
@@ -131,8 +131,17 @@ def test_only_kernels_are_compiled_for_python_and_nothing_is_for_c(tmp_path, mon
     again(np.ones(2), 2.0, np.empty(2))
     assert forms_of(again) == (True, False)
     part = subroutine(divided.py_func)
-    part(1.0, 2.0)
+    part.compiled.compile((numba.float64, numba.float64))
     assert forms_of(part.compiled) == (False, False)
+    assert has_machine_code(again)
+    assert not has_machine_code(part.compiled)
+    assert part(1.0, 2.0) == 0.5
+
+
+def has_machine_code(dispatcher):
+    """Whether a function that was compiled once was also turned into machine code."""
+    (code,) = dispatcher.overloads.values()
+    return code.library.codegen._engine.is_symbol_defined(code.fndesc.llvm_func_name)
 
 
 def forms_of(dispatcher):
@@ -147,9 +156,9 @@ def test_a_process_compiles_what_no_other_has_left_on_disk(tmp_path, monkeypatch
     monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "cache"))
     path = tmp_path / "compiled_alone.py"
     path.write_text(SOURCE)
-    assert compiled_by(path, "total") == ["total", "exposure", "square"]
-    assert compiled_by(path, "total") == []
-    assert compiled_by(path, "last") == ["last"]
+    assert compiled_by(path, "total") == (["total", "exposure", "square"], 7.0)
+    assert compiled_by(path, "total") == ([], 7.0)
+    assert compiled_by(path, "last") == (["last"], 5.0)
 
 
 def test_a_law_may_provide_a_subroutine_as_it_is():

@@ -1,8 +1,8 @@
 """How functions are compiled: kernels, which Python calls, and the subroutines that they are made of.
 
 Numba also compiles each function for C, and for Python, which takes long where a function has dozens of arrays. Kernels
-are compiled for Python alone, subroutines for neither. Both are kept on disk (``keeping``) and run without the
-interpreter's lock.
+are compiled for Python alone, subroutines for neither: kernels take in their code (``linking``). Both are kept on disk
+(``keeping``) and run without the interpreter's lock.
 
 If NUMBA_DISABLE_JIT is set, all of them run in plain Python, for debuggers and coverage. Numbers are the same as those
 of compiled code: floats overflow to infinity, logs and divisions have the results of IEEE 754 rather than exceptions,
@@ -19,6 +19,7 @@ import numpy as np
 from numba import config, njit, types, vectorize
 from numba.extending import typeof_impl
 
+from countveil.kernels import linking
 from countveil.kernels.keeping import cache_of
 
 
@@ -91,7 +92,9 @@ def kernel(function: Callable[..., Any]) -> Any:
     """A decorator: compiled for Python, and for other compiled functions."""
     if config.DISABLE_JIT:
         return plain(function)
-    return kept(njit(nogil=True, no_cfunc_wrapper=True)(function))
+    compiled = njit(nogil=True, no_cfunc_wrapper=True)(function)
+    compiled._cache = cache_of(function)
+    return compiled
 
 
 def elementwise(function: Callable[..., Any]) -> Any:
@@ -101,12 +104,6 @@ def elementwise(function: Callable[..., Any]) -> Any:
     ufunc = vectorize(function)
     ufunc._dispatcher.cache = cache_of(function)
     return ufunc
-
-
-def kept(compiled: Any) -> Any:
-    """The same compiled function, kept on disk if that is possible."""
-    compiled._cache = cache_of(compiled.py_func)
-    return compiled
 
 
 def subroutine(function: Callable[..., Any] | None = None, **options: Any) -> Any:
@@ -128,8 +125,9 @@ class Subroutine:
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self.__doc__, self.__name__ = function.__doc__, function.__name__
-        compile_it = njit(nogil=True, no_cfunc_wrapper=True, no_cpython_wrapper=True, **options)
-        self.compiled, self.py_func = kept(compile_it(function)), function
+        forms = {"no_cfunc_wrapper": True, "no_cpython_wrapper": True, "pipeline_class": linking.Compiler}
+        self.compiled, self.py_func = njit(nogil=True, **forms, **options)(function), function
+        self.compiled._cache = cache_of(function)
         self._caller: Any = None
 
     def __call__(self, *arguments: Any) -> Any:

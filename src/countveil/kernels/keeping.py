@@ -25,6 +25,8 @@ from typing import Any, ClassVar
 from numba import types
 from numba.core import caching
 
+from countveil.kernels import linking
+
 told = False  # whether the user was told that functions are not kept
 SOURCES = "kernels/**/*.py", "laws/**/*.py", "bridges/**/*.py", "distributions.py"  # of what compiled ones call
 
@@ -82,6 +84,12 @@ class Places(caching.CompileResultCacheImpl):
         type(each.__name__, (Stamped, CHECKED.get(each, each)), {})
         for each in caching.CompileResultCacheImpl._locator_classes
     ]
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        """What was compiled, from what was kept of it: machine code of a kernel, LLVM's of a subroutine."""
+        if payload[0][1] == "bitcode":
+            return linking.restored(target_context, payload)
+        return super().rebuild(target_context, payload)
 
 
 class Files(caching.IndexDataCacheFile):

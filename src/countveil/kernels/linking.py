@@ -1,0 +1,103 @@
+"""Subroutines without machine code: LLVM's code of them, which kernels take in and turn into machine code with theirs.
+
+Numba optimises every compiled function and turns it into machine code, with copies of all that it calls. For a
+subroutine that is wasted: only kernels call it, and each has a copy of its own. Without that, a first fit compiles in
+three quarters of the time, and what kernels compute is the same to the last bit.
+"""
+
+from typing import Any
+
+from llvmlite import binding
+from numba import _dynfunc
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
+from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.typed_passes import NativeLowering
+
+
+class Library(JITCodeLibrary):
+    """The code of a subroutine, to be linked into that of its callers."""
+
+    def _optimize_final_module(self) -> None:
+        """Nothing: each caller optimises its own copy."""
+
+    def _finalize_final_module(self) -> None:
+        """Make the code ready to be linked, and only that."""
+        self._finalize_dynamic_globals()
+        self._verify_declare_only_symbols()
+        self._finalized = True
+
+    def serialize_using_object_code(self) -> tuple[str, str, bytes]:
+        """What is kept on disk; there is no object code."""
+        found: tuple[str, str, bytes] = self.serialize_using_bitcode()
+        return found
+
+    @classmethod
+    def restored(cls, codegen: Any, name: str, code: bytes) -> "Library":
+        """The library that was kept on disk."""
+        found = cls(codegen, name)
+        found._final_module = binding.parse_bitcode(code)
+        found._finalize_final_module()
+        return found
+
+
+def entry(description: Any, environment: Any, library: Library) -> Any:
+    """What Numba knows the subroutine by. It leads nowhere, as without a wrapper for Python it always does."""
+    name = description.qualname.split(".")[-1]
+    return _dynfunc.make_function(description.lookup_module(), name, "", 0, environment, (library,))
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class Lowering(NativeLowering):
+    """Numba's step from types to LLVM's code, without the one to machine code."""
+
+    _name = "lowering_to_be_linked"
+
+    def run_pass(self, state: Any) -> bool:
+        """Leave the result in the state."""
+        context = state.targetctx
+        state.library = Library(context.codegen(), state.func_id.func_qualname)
+        state.flags.no_compile = True
+        super().run_pass(state)
+        lowered = state["cr"]
+        function = entry(lowered.fndesc, lowered.env, state.library)
+        context.insert_user_function(function, lowered.fndesc, [state.library])
+        state["cr"] = lowered._replace(cfunc=function)
+        return True
+
+
+class Compiler(CompilerBase):
+    """Numba's steps, the last of them replaced."""
+
+    def define_pipelines(self) -> list[PassManager]:
+        """The steps."""
+        found = PassManager("subroutine")
+        usual = DefaultPassBuilder.define_nopython_pipeline(self.state).passes
+        found.passes.extend((Lowering if step is NativeLowering else step, text) for step, text in usual)
+        found.finalize()
+        return [found]
+
+
+def restored(context: Any, kept: tuple[Any, ...]) -> CompileResult:
+    """What Numba compiled in another process, from what it kept."""
+    (name, _, code), description, environment, signature, object_mode, lifted, annotation, to_load, _ = kept
+    for load in to_load:
+        load()
+    library = Library.restored(context.codegen(), name, code)
+    return CompileResult(
+        typing_context=context.typing_context,
+        target_context=context,
+        entry_point=entry(description, environment, library),
+        typing_error=None,
+        type_annotation=annotation,
+        signature=signature,
+        objectmode=object_mode,
+        lifted=lifted,
+        fndesc=description,
+        library=library,
+        call_helper=None,
+        environment=environment,
+        metadata=None,
+        reload_init=to_load,
+        referenced_envs=[],
+    )
