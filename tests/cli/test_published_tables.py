@@ -399,8 +399,9 @@ def test_rates_with_names_of_one_word_are_refused(here, text, said, renamed):
     Path("t.csv").write_text(text)
     assert f"must have counts only, got {said}: delete" in fails("import", "t.csv", "-o", "r.npz", *EXACT)
     found = json.loads(run("look", "t.csv", "--json").stdout)
-    assert any("for --exposure: the command below refuses them." in asked for asked in found["questions"])
-    assert said in fails(*shlex.split(found["command"])[1:])
+    assert any("for --exposure." in asked for asked in found["questions"])
+    assert found["command"] is None
+    assert said in fails("import", "t.csv", "-o", "t.npz", *found["options"])
     Path("t.csv").write_text(text.replace(*renamed))
     assert run_import("t.csv", *EXACT)[0].shape == (2, text.split("\n")[0].count(","))
 
