@@ -497,6 +497,16 @@ OFFICES = {  # the columns of counts, and what look reads
         ["男", "女"],
         "--row-labels 時間軸コード,時間軸,地域コード,地域",
     ),
+    "sexes beside two labels": (
+        "region,age,male,female\nNorth,0-14,120,110\nNorth,15+,310,305\nSouth,0-14,90,85\nSouth,15+,210,199\n",
+        ["male", "female"],
+        "--row-labels region,age",
+    ),
+    "births and deaths by sex": (
+        "year;county;births, girls;births, boys;deaths, women;deaths, men\n2019;Oslo;2;5;7;9\n2020;Oslo;9;7;3;4\n",
+        ["births, girls", "births, boys", "deaths, women", "deaths, men"],
+        "--row-labels year,county",
+    ),
     "Mexico": (
         "CVE,NOM_ENT,P_0A2\n1,Aguascalientes,50\n4,Baja California,48\n3,Baja California Sur,41\n",
         ["P_0A2"],

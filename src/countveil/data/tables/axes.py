@@ -74,6 +74,13 @@ MOST_MEASURES = 4  # beside numbers that name cells; a table with more has a row
 MONTH_NAMES = re.compile(
     rf"(?<![^\W\d_])({'|'.join(sorted(NUMBER, key=len, reverse=True))})(?![^\W\d_])", re.IGNORECASE
 )
+SEXES = re.compile(
+    r"(?<![^\W\d_])(males?|females?|m[ae]n|wom[ae]n|boys?|girls?|männer|frauen|männlich|weiblich|maennlich|hommes?|femmes?"
+    r"|masculins?|féminins?|garçons?|filles?|hombres?|mujeres?|varones|masculino|femenino|homens|mulheres|feminino|maschi"
+    r"|femmine|uomini|donne|menn|kvinner|mænd|kvinder|män|kvinnor|miehet|naiset|mannen|vrouwen|mężczyźni|kobiety|muži|ženy"
+    r"|男性?|女性?)(?![^\W\d_])",
+    re.IGNORECASE,
+)
 REVISED = re.compile(r"(?<=[0-9])[ (]*([*]+|[pre])\)?$")
 """What follows a time whose numbers are provisional, revised or estimated."""
 CODE, LETTERED = re.compile(r"[0-9A-Z]*[0-9][0-9A-Z]*"), re.compile(r"[A-Z]{1,3}[0-9][0-9A-Z]*")
@@ -151,10 +158,10 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
 def are_across(names: Sequence[str]) -> bool:
     """Whether columns of reports are one variable at several times or levels, apart from totals.
 
-    That is so if all names are times, or each differs from another in nothing but numbers and names of months.
+    That is so if all names are times, or each differs from another in nothing but numbers, months and sexes.
     """
     listed = [name for name in names if not has_name(name)]
-    alike = Counter(bare(MONTH_NAMES.sub("", REVISED.sub("", name))) for name in listed)
+    alike = Counter(bare(SEXES.sub("", MONTH_NAMES.sub("", REVISED.sub("", name)))) for name in listed)
     return len(listed) > 1 and (all(map(TIMES.fullmatch, listed)) or min(alike.values()) > 1)
 
 
