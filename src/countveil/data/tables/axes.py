@@ -10,7 +10,7 @@ from countveil.data.dates import NUMBER
 from countveil.data.tables.cells import BLANK, NumberFormat, interval_of
 from countveil.data.tables.formats import STATUSES
 from countveil.data.tables.text import TIMES
-from countveil.data.tables.total_lines import has_name
+from countveil.data.tables.total_lines import SEXES, has_name
 
 VALUES = (
     *("obs_value", "value", "values", "count", "counts", "n", "freq", "_freq", "_freq_", "frequency"),
@@ -73,13 +73,6 @@ FEW_COLUMNS = 20  # a vocabulary has more
 MOST_MEASURES = 4  # beside numbers that name cells; a table with more has a row for each record
 MONTH_NAMES = re.compile(
     rf"(?<![^\W\d_])({'|'.join(sorted(NUMBER, key=len, reverse=True))})(?![^\W\d_])", re.IGNORECASE
-)
-SEXES = re.compile(
-    r"(?<![^\W\d_])(males?|females?|m[ae]n|wom[ae]n|boys?|girls?|männer|frauen|männlich|weiblich|maennlich|hommes?|femmes?"
-    r"|masculins?|féminins?|garçons?|filles?|hombres?|mujeres?|varones|masculino|femenino|homens|mulheres|feminino|maschi"
-    r"|femmine|uomini|donne|menn|kvinner|mænd|kvinder|män|kvinnor|miehet|naiset|mannen|vrouwen|mężczyźni|kobiety|muži|ženy"
-    r"|男性?|女性?)(?![^\W\d_])",
-    re.IGNORECASE,
 )
 REVISED = re.compile(r"(?<=[0-9])[ (]*([*]+|[pre])\)?$")
 """What follows a time whose numbers are provisional, revised or estimated."""
