@@ -558,9 +558,9 @@ def moved_within(overlap: Overlap, kernels: ReportKernels, code: Whole, counts: 
     high = np.concatenate([most - fixed, kernels.whole_cj[code, MOST]])
     flow = np.concatenate([sums_of(overlap, counts).value_t - fixed, counts])
     if not meet_bounds(overlap.graph, low, high, flow):
-        found = conflict_in_words(overlap.totals, *conflict_of(overlap.graph, low, high, flow), axes)
+        conflict = conflict_in_words(overlap.totals, *conflict_of(overlap.graph, low, high, flow), axes)
         raise ValueError(
-            f"totals must agree with each other and with the reports, got totals that no counts have: {found}. "
+            f"totals must agree with each other and with the reports, got totals that no counts have: {conflict}. "
             "Correct one of them, or leave it out"
         )
     return flow[fixed.size :]
