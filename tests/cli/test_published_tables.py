@@ -497,6 +497,16 @@ OFFICES = {  # the columns of counts, and what look reads
         ["男", "女"],
         "--row-labels 時間軸コード,時間軸,地域コード,地域",
     ),
+    "Switzerland": (  # counts below five are hidden as an interval, as ages are given
+        "Kanton;Altersgruppe;2019;2020\nZürich;0-19;1'412;1'390\nZürich;65+;<5;12\nUri;0-19;44;<5\nUri;65+;9;7\n",
+        ["2019", "2020"],
+        "--row-labels Kanton,Altersgruppe",
+    ),
+    "one group of ages": (
+        "Alue,Sukupuoli,Ikä,2020 Lukumäärä,2021 Lukumäärä\nEspoo,Miehet,0-14,276,277\nEspoo,Naiset,0-14,264,258\n",
+        ["2020 Lukumäärä", "2021 Lukumäärä"],
+        "--row-labels Alue,Sukupuoli,Ikä",
+    ),
     "sexes beside two labels": (
         "region,age,male,female\nNorth,0-14,120,110\nNorth,15+,310,305\nSouth,0-14,90,85\nSouth,15+,210,199\n",
         ["male", "female"],
@@ -513,6 +523,18 @@ OFFICES = {  # the columns of counts, and what look reads
         "--row-labels CVE,NOM_ENT",
     ),
 }
+
+
+def test_groups_of_ages_are_no_intervals_of_counts(here):
+    """Beside counts below five, which are: both are written as intervals."""
+    days = ("01.01.2020", "01.02.2020", "01.03.2020")
+    counts = (("0-19", 40), ("20+", "<5"))
+    rows = [f"{day};{place};{age};{n}" for day in days for place in ("ZH", "UR") for age, n in counts]
+    Path("t.csv").write_text("\n".join(["Datum;Kanton;Altersgruppe;Fälle", *rows]))
+    found = json.loads(run("look", "t.csv", "--json").stdout)
+    assert list(found["axes"]) == ["Datum", "Kanton", "Altersgruppe"]
+    run(*shlex.split(found["command"])[1:])
+    assert np.isnan(cv.Release.load("t.npz").reports).sum() == 6
 
 
 @pytest.mark.parametrize("office", OFFICES)

@@ -48,10 +48,17 @@ KEYS = re.compile(
     re.IGNORECASE,
 )
 """Names of columns that tell records apart, in numbers."""
+_AGES = (
+    r"ages?|alter|alters(gruppen?|klassen?)|alder|aldersgruppe|ålder|åldersgrupp|leeftijd|leeftijdsgroep|ikä|ikäryhmä"
+    r"|wiek|grup[ay] wieku|věk|életkor|korcsoport|âge|[\w ]{1,30} d['’]âge|edad|grupos? de edad|idade|amžius"
+    r"|grupos? etários?|età|class[ei] di età|vârsta|yaş|yaş grubu|возраст|возрастная группа|вік|ηλικία|starost|vanus"
+    r"|vecums|年齢(階級|区分)?|年龄组?|연령(별|대|계층)?"
+)
+AGES = re.compile(rf"(.*[\W_])?({_AGES})([\W_]?(groups?|bands?|years))?", re.IGNORECASE)
 AXES = re.compile(
-    r"(.*[\W_])?(month|monat|week|woche|day|tag|date|datum|hour|stunde|quarter|age|ages|alter|sex|gender|state|county"
-    r"|district|region|area|tract|ward|zone|country|place|group|grade|municipality|commune|gemeinde|kreis|département"
-    r"|comune|municipio|provincia)([\W_]?(group|band|code|years))?",
+    rf"(.*[\W_])?({_AGES}|month|monat|week|woche|day|tag|date|datum|hour|stunde|quarter|sex|gender|state|county|district"
+    r"|region|area|tract|ward|zone|country|place|group|grade|municipality|commune|gemeinde|kreis|département|comune"
+    r"|municipio|provincia)([\W_]?(group|band|code|years))?",
     re.IGNORECASE,
 )
 RANKS = re.compile(r"no|nr|num|rank|rang|pos|position|obs|row|#|n°|№", re.IGNORECASE)
@@ -256,6 +263,7 @@ def key_column(columns: Mapping[str, list[str]], labelled: bool = False) -> str 
             "years close together": near and (len(cells) >= YEARS or (not place and differ)),
             "codes, by their name": differ and KEYS.fullmatch(name) and (whole or are_mixed(CODE, cells)),
             "codes of letters and digits": several and differ and are_mixed(LETTERED, cells),
+            "groups of ages, by their name": AGES.fullmatch(name) and several and are_intervals(cells),
             "groups beside numbers": (labelled or place) and are_groups(cells, first[:place], first[place + 1 :]),
             "codes with zeros before them": whole and differ and padded[name] and not all(padded.values()),
             "ranks, by their name": run and len(cells) > 2 and RANKS.fullmatch(name),
