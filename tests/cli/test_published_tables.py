@@ -525,6 +525,27 @@ OFFICES = {  # the columns of counts, and what look reads
 }
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cause,men,women\nNeoplasms,40,50\n  of which lung,15,10\nCirculatory,61,70\n",
+        "Alter;Fälle;davon männlich\n0-19;41;18\n20+;77;40\n",
+        "area,cause,n\nA,Krebs,40\nA,darunter: Lunge,15\nB,Krebs,31\nB,darunter: Lunge,11\n",
+    ],
+)
+def test_parts_of_other_lines_are_warned_of(here, text):
+    Path("t.csv").write_text(text)
+    found = json.loads(run("look", "t.csv", "--json").stdout)
+    assert any("may be a part of another line of the table" in asked for asked in found["questions"])
+    assert "may be a part of another line" in run(*shlex.split(found["command"])[1:]).stderr
+    for word in ("  of which lung", "davon männlich", "darunter: Lunge"):
+        text = text.replace(word, "other")
+    Path("t.csv").write_text(text)
+    assert not any(
+        "part of another" in asked for asked in json.loads(run("look", "t.csv", "--json").stdout)["questions"]
+    )
+
+
 def test_groups_of_ages_are_no_intervals_of_counts(here):
     """Beside counts below five, which are: both are written as intervals."""
     days = ("01.01.2020", "01.02.2020", "01.03.2020")

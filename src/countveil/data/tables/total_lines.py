@@ -75,11 +75,22 @@ SEXES = re.compile(
     r"(?![^\W\d_])",
     re.IGNORECASE,
 )
+YEARS = re.compile(r"([12][0-9]{3}) ?[-–—/] ?([12][0-9]{3})")
 PERSONS = frozenset(("persons", "people", "personen", "personer", "personnes", "persone", "personas", "pessoas"))
 """What totals are called beside men and women."""
-BEGINNINGS = re.compile(r"(total|all(?! other)|gesamt|insgesamt)[ ,:(_-]", re.IGNORECASE)
+BEGINNINGS = re.compile(
+    r"(total|all(?! other)|gesamt|insgesamt|totale|totaal|ogółem|celkem|toplam|összesen|σύνολο|συνολο|всего|итого)"
+    r"[ ,:(_-]",
+    re.IGNORECASE,
+)
 ENDINGS = re.compile(rf"(.*[\W_])?sub[ -]?totals?|.*[\w)][ ,:_-]+({'|'.join(LAST_WORDS)})", re.IGNORECASE)
 """Names of totals in several words; those that begin with "all" may be others."""
+PARTS = re.compile(
+    r"[\W\d]*(of which|of whom|davon|darunter|dont|di cui|de l[oa]s cuales|d[oa]s quais|waarvan|herav|hvorav|därav"
+    r"|joista|w tym|z tego|z toho|ebből|в том числе|из них|うち)[ :,]+\S.*",
+    re.IGNORECASE,
+)
+"""Names of parts of another line."""
 SURE = log(1000.0)  # of the evidence that sums are no coincidence
 LIKELY = log(50.0)  # of one sum, which others confirm
 MOST_LINES = 500  # among which sums of neighbours are sought
@@ -130,6 +141,7 @@ def total_lines(
             and (
                 has_name(label)
                 or (label in ("T", "t") and is_largest(values, place))
+                or spans(label, labels)
                 or (label.casefold() in PERSONS and sum(bool(SEXES.fullmatch(each)) for each in labels) > 1)
             )
         ]
@@ -197,6 +209,17 @@ def is_weighty(values: Any, place: int, others: np.ndarray) -> bool:
 def parts_of(label: str) -> set[str]:
     """A label in lower case, and its parts where it joins several."""
     return {part.strip().casefold() for part in (label, *label.split(SEPARATOR))}
+
+
+def spans(label: str, labels: Sequence[str]) -> bool:
+    """Whether a label is a range of years of which the first and the last are labels, too."""
+    ends = YEARS.fullmatch(label)
+    return ends is not None and set(ends.groups()) <= set(labels)
+
+
+def is_part(label: str) -> bool:
+    """Whether a label says that another line contains this one."""
+    return any(map(PARTS.fullmatch, label.split(SEPARATOR)))
 
 
 def has_name(label: str) -> bool:
