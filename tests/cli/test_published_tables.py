@@ -507,6 +507,11 @@ OFFICES = {  # the columns of counts, and what look reads
         ["2020 Lukumäärä", "2021 Lukumäärä"],
         "--row-labels Alue,Sukupuoli,Ikä",
     ),
+    "Sweden": (
+        "region,ålder,kön,2019,2020\nÖrebro,0-4 år,män,120,..\nÖrebro,0-4 år,kvinnor,98,7\nÖrebro,5-9 år,män,101,99\n",
+        ["2019", "2020"],
+        "--row-labels region,ålder,kön",
+    ),
     "sexes beside two labels": (
         "region,age,male,female\nNorth,0-14,120,110\nNorth,15+,310,305\nSouth,0-14,90,85\nSouth,15+,210,199\n",
         ["male", "female"],
@@ -523,6 +528,38 @@ OFFICES = {  # the columns of counts, and what look reads
         "--row-labels CVE,NOM_ENT",
     ),
 }
+
+
+BELGIUM = [  # a population is what is counted
+    f"{code}|{place}|{sex}|{age}|{n + age}"
+    for code, place, n in ((11001, "Aartselaar", 80), (11002, "Antwerpen", 3100))
+    for sex, age in product("MF", (0, 1))
+]
+FRANCE = [
+    f"{code},{sex},{place},{age} ans,{code * n}"
+    for code, place in ((7, "Ain"), (9, "Var"))
+    for (sex, n), age in product((("F", 3), ("H", 5)), ("0-4", "5-9"))
+]
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "axes", "value"),
+    [
+        (
+            "CD_REFNIS|TX_DESCR_NL|CD_SEX|CD_AGE|MS_POPULATION",
+            BELGIUM,
+            ["TX_DESCR_NL", "CD_SEX", "CD_AGE"],
+            "MS_POPULATION",
+        ),
+        ("code,sexe,libelle,age,effectif", FRANCE, ["sexe", "libelle", "age"], "effectif"),
+    ],
+)
+def test_codes_beside_their_words_are_no_reports(here, header, rows, axes, value):
+    Path("t.csv").write_text("\n".join([header, *rows]))
+    found = json.loads(run("look", "t.csv", "--json").stdout)
+    assert (list(found["axes"]), found["value"]) == (axes, value)
+    assert not any("may be reports as well" in asked for asked in found["questions"])
+    run(*shlex.split(found["command"])[1:])
 
 
 @pytest.mark.parametrize(

@@ -103,6 +103,11 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
     values = [name for name in names if name.casefold() in VALUES and is_of_numbers(columns[name], True)]
     coded = [name for name in names if name not in values and is_of_codes(name, columns[name], n, bool(values))]
     numeric = [name for name in names if name not in (*values, *coded) and is_of_numbers(columns[name])]
+    words = [columns[name] for name in names if name not in (*values, *coded, *numeric)]
+    codes = [name for name in numeric if any(are_alike(columns[name], column) for column in words)]
+    if codes and len(values) + len(numeric) > len(codes):
+        numeric = [name for name in numeric if name not in codes]
+        coded += codes
     measures = [
         name
         for name in numeric
@@ -165,6 +170,12 @@ def are_across(names: Sequence[str]) -> bool:
     return len(listed) > 1 and (all(map(TIMES.fullmatch, listed)) or min(alike.values()) > 1)
 
 
+def are_alike(numbers: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether numbers are codes of words: each number stands beside one word, and each word beside one number."""
+    n = len(set(numbers))
+    return 1 < n == len(set(words)) == len(set(zip(numbers, words, strict=True))) < len(numbers)
+
+
 def cells_named(columns: Mapping[str, list[str]], axes: Sequence[str]) -> int:
     """How many different cells some columns name."""
     return len(set(zip(*(columns[axis] for axis in axes), strict=True)))
@@ -207,6 +218,8 @@ def is_of_codes(name: str, column: Sequence[str], n_rows: int, beside_values: bo
     full = [cell for cell in column if cell and not has_name(cell)]
     if not full or len(set(full)) == len(full) == n_rows:
         return False
+    if AGES.fullmatch(name) and not is_whole(full):
+        return True
     if are_intervals(full):
         return beside_values or bool(AXES.fullmatch(name))
     return are_levels(full) and any(form.fullmatch(name) for form in (AXES, KEYS, TIME_NAMES))
@@ -263,7 +276,7 @@ def key_column(columns: Mapping[str, list[str]], labelled: bool = False) -> str 
             "years close together": near and (len(cells) >= YEARS or (not place and differ)),
             "codes, by their name": differ and KEYS.fullmatch(name) and (whole or are_mixed(CODE, cells)),
             "codes of letters and digits": several and differ and are_mixed(LETTERED, cells),
-            "groups of ages, by their name": AGES.fullmatch(name) and several and are_intervals(cells),
+            "groups of ages, by their name": AGES.fullmatch(name) and several and not is_whole(cells),
             "groups beside numbers": (labelled or place) and are_groups(cells, first[:place], first[place + 1 :]),
             "codes with zeros before them": whole and differ and padded[name] and not all(padded.values()),
             "ranks, by their name": run and len(cells) > 2 and RANKS.fullmatch(name),
