@@ -103,8 +103,7 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
     values = [name for name in names if name.casefold() in VALUES and is_of_numbers(columns[name], True)]
     coded = [name for name in names if name not in values and is_of_codes(name, columns[name], n, bool(values))]
     numeric = [name for name in names if name not in (*values, *coded) and is_of_numbers(columns[name])]
-    words = [columns[name] for name in names if name not in (*values, *coded, *numeric)]
-    codes = [name for name in numeric if any(are_alike(columns[name], column) for column in words)]
+    codes = codes_of_words(columns, numeric, [name for name in names if name not in (*values, *coded, *numeric)])
     if codes and len(values) + len(numeric) > len(codes):
         numeric = [name for name in numeric if name not in codes]
         coded += codes
@@ -170,10 +169,18 @@ def are_across(names: Sequence[str]) -> bool:
     return len(listed) > 1 and (all(map(TIMES.fullmatch, listed)) or min(alike.values()) > 1)
 
 
-def are_alike(numbers: Sequence[str], words: Sequence[str]) -> bool:
-    """Whether numbers are codes of words: each number stands beside one word, and each word beside one number."""
-    n = len(set(numbers))
-    return 1 < n == len(set(words)) == len(set(zip(numbers, words, strict=True))) < len(numbers)
+def codes_of_words(columns: Mapping[str, list[str]], numeric: Sequence[str], words: Sequence[str]) -> list[str]:
+    """Columns of numbers each of which stands beside one word of another column, in several rows, and no other number.
+
+    Such words have codes: reports differ between rows with one label.
+    """
+    sizes = {name: len(set(columns[name])) for name in (*numeric, *words)}
+    return [
+        name
+        for name in numeric
+        if 1 < sizes[name] < len(columns[name])
+        and any(sizes[name] == sizes[word] == cells_named(columns, [name, word]) for word in words)
+    ]
 
 
 def cells_named(columns: Mapping[str, list[str]], axes: Sequence[str]) -> int:
