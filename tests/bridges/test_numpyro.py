@@ -210,6 +210,21 @@ def test_it_is_a_pytree():
     assert laws.mean.shape == (2,)
 
 
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+@pytest.mark.parametrize("truncated", [False, True])
+def test_parameters_that_are_not_known_score_as_nan(alpha, truncated):
+    """A finite score would hide from a sampler that its model broke."""
+    reports, options = np.array([0, 1, 30]), {"truncated": truncated, "validate_args": False}
+    assert np.isnan(PrivatizedPoisson(np.nan, alpha, **options).log_prob(reports)).all()
+    for mean, concentration in ((np.nan, 2.0), (3.0, np.nan)):
+        law = PrivatizedNegativeBinomial(mean, concentration, alpha, **options)
+        assert np.isnan(law.log_prob(reports)).all()
+        slopes = jax.grad(
+            lambda m, s: PrivatizedNegativeBinomial(m, s, alpha, **options).log_prob(reports).sum(), argnums=(0, 1)
+        )(mean, concentration)
+        assert np.isnan(slopes).all()
+
+
 @pytest.mark.parametrize("alpha", [1.0, -0.1, np.nan, [0.5, 1.5]])
 def test_noise_levels_out_of_range_are_refused(alpha):
     with pytest.raises(ValueError, match=r"alpha must be in \[0, 1\), got"):

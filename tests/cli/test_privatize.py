@@ -40,6 +40,9 @@ def test_privatize_keeps_the_name_of_the_rows(here, rule):
     said = run("privatize", "named.csv", "-o", "n.npz", *rule).stdout
     assert "2 labels of county and 2 column labels are published as they are" in said
     assert cv.Release.load("n.npz").extras.axis_names == ("county", None)
+    if "--epsilon" in rule:
+        run("privatize", "named.csv", "-o", "parts", "--rows-per-file", "1", *rule)
+        assert cv.Release.load("parts/part-000001.npz").extras.axis_names == ("county", None)
     said = run("privatize", "named.csv", "-o", "n.npz", "--force", "--no-row-labels", *rule).stdout
     assert "county" not in said
     assert cv.Release.load("n.npz").extras.axis_names is None

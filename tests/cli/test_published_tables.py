@@ -399,8 +399,9 @@ def test_rates_with_names_of_one_word_are_refused(here, text, said, renamed):
     Path("t.csv").write_text(text)
     assert f"must have counts only, got {said}: delete" in fails("import", "t.csv", "-o", "r.npz", *EXACT)
     found = json.loads(run("look", "t.csv", "--json").stdout)
-    assert any("for --exposure: the command below refuses them." in asked for asked in found["questions"])
-    assert said in fails(*shlex.split(found["command"])[1:])
+    assert any("for --exposure." in asked for asked in found["questions"])
+    assert found["command"] is None
+    assert said in fails("import", "t.csv", "-o", "t.npz", *found["options"])
     Path("t.csv").write_text(text.replace(*renamed))
     assert run_import("t.csv", *EXACT)[0].shape == (2, text.split("\n")[0].count(","))
 
@@ -496,12 +497,102 @@ OFFICES = {  # the columns of counts, and what look reads
         ["男", "女"],
         "--row-labels 時間軸コード,時間軸,地域コード,地域",
     ),
+    "Switzerland": (  # counts below five are hidden as an interval, as ages are given
+        "Kanton;Altersgruppe;2019;2020\nZürich;0-19;1'412;1'390\nZürich;65+;<5;12\nUri;0-19;44;<5\nUri;65+;9;7\n",
+        ["2019", "2020"],
+        "--row-labels Kanton,Altersgruppe",
+    ),
+    "one group of ages": (
+        "Alue,Sukupuoli,Ikä,2020 Lukumäärä,2021 Lukumäärä\nEspoo,Miehet,0-14,276,277\nEspoo,Naiset,0-14,264,258\n",
+        ["2020 Lukumäärä", "2021 Lukumäärä"],
+        "--row-labels Alue,Sukupuoli,Ikä",
+    ),
+    "Sweden": (
+        "region,ålder,kön,2019,2020\nÖrebro,0-4 år,män,120,..\nÖrebro,0-4 år,kvinnor,98,7\nÖrebro,5-9 år,män,101,99\n",
+        ["2019", "2020"],
+        "--row-labels region,ålder,kön",
+    ),
+    "sexes beside two labels": (
+        "region,age,male,female\nNorth,0-14,120,110\nNorth,15+,310,305\nSouth,0-14,90,85\nSouth,15+,210,199\n",
+        ["male", "female"],
+        "--row-labels region,age",
+    ),
+    "births and deaths by sex": (
+        "year;county;births, girls;births, boys;deaths, women;deaths, men\n2019;Oslo;2;5;7;9\n2020;Oslo;9;7;3;4\n",
+        ["births, girls", "births, boys", "deaths, women", "deaths, men"],
+        "--row-labels year,county",
+    ),
     "Mexico": (
         "CVE,NOM_ENT,P_0A2\n1,Aguascalientes,50\n4,Baja California,48\n3,Baja California Sur,41\n",
         ["P_0A2"],
         "--row-labels CVE,NOM_ENT",
     ),
 }
+
+
+BELGIUM = [  # a population is what is counted
+    f"{code}|{place}|{sex}|{age}|{n + age}"
+    for code, place, n in ((11001, "Aartselaar", 80), (11002, "Antwerpen", 3100))
+    for sex, age in product("MF", (0, 1))
+]
+FRANCE = [
+    f"{code},{sex},{place},{age} ans,{code * n}"
+    for code, place in ((7, "Ain"), (9, "Var"))
+    for (sex, n), age in product((("F", 3), ("H", 5)), ("0-4", "5-9"))
+]
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "axes", "value"),
+    [
+        (
+            "CD_REFNIS|TX_DESCR_NL|CD_SEX|CD_AGE|MS_POPULATION",
+            BELGIUM,
+            ["TX_DESCR_NL", "CD_SEX", "CD_AGE"],
+            "MS_POPULATION",
+        ),
+        ("code,sexe,libelle,age,effectif", FRANCE, ["sexe", "libelle", "age"], "effectif"),
+    ],
+)
+def test_codes_beside_their_words_are_no_reports(here, header, rows, axes, value):
+    Path("t.csv").write_text("\n".join([header, *rows]))
+    found = json.loads(run("look", "t.csv", "--json").stdout)
+    assert (list(found["axes"]), found["value"]) == (axes, value)
+    assert not any("may be reports as well" in asked for asked in found["questions"])
+    run(*shlex.split(found["command"])[1:])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cause,men,women\nNeoplasms,40,50\n  of which lung,15,10\nCirculatory,61,70\n",
+        "Alter;Fälle;davon männlich\n0-19;41;18\n20+;77;40\n",
+        "area,cause,n\nA,Krebs,40\nA,darunter: Lunge,15\nB,Krebs,31\nB,darunter: Lunge,11\n",
+    ],
+)
+def test_parts_of_other_lines_are_warned_of(here, text):
+    Path("t.csv").write_text(text)
+    found = json.loads(run("look", "t.csv", "--json").stdout)
+    assert any("may be a part of another line of the table" in asked for asked in found["questions"])
+    assert "may be a part of another line" in run(*shlex.split(found["command"])[1:]).stderr
+    for word in ("  of which lung", "davon männlich", "darunter: Lunge"):
+        text = text.replace(word, "other")
+    Path("t.csv").write_text(text)
+    assert not any(
+        "part of another" in asked for asked in json.loads(run("look", "t.csv", "--json").stdout)["questions"]
+    )
+
+
+def test_groups_of_ages_are_no_intervals_of_counts(here):
+    """Beside counts below five, which are: both are written as intervals."""
+    days = ("01.01.2020", "01.02.2020", "01.03.2020")
+    counts = (("0-19", 40), ("20+", "<5"))
+    rows = [f"{day};{place};{age};{n}" for day in days for place in ("ZH", "UR") for age, n in counts]
+    Path("t.csv").write_text("\n".join(["Datum;Kanton;Altersgruppe;Fälle", *rows]))
+    found = json.loads(run("look", "t.csv", "--json").stdout)
+    assert list(found["axes"]) == ["Datum", "Kanton", "Altersgruppe"]
+    run(*shlex.split(found["command"])[1:])
+    assert np.isnan(cv.Release.load("t.npz").reports).sum() == 6
 
 
 @pytest.mark.parametrize("office", OFFICES)

@@ -78,7 +78,10 @@ def test_counts_of_some_rows_need_not_meet_totals_that_lost_a_cell():
         ([((0, 0), [15, 20])], "axis of totals must be one of the 2 axes"),
         ([(True, [15, 20])], "axis of totals must be a whole number, got True"),
         ([], "at least one family"),
-        ([(1, [15, 20]), (0, [16, 20])], "agree with each other and with the reports"),
+        (
+            [(1, [15, 20]), (0, [16, 20])],
+            "have: the total of row 0 is 15, but the total of column 0 is 16, and the cells in only one of these sums",
+        ),
         ([(1, [30, 20], m.RandomRounding(5))], "one between 26 and 34 from cells that add up to between 13 and 21"),
         ([(1, [15, 20], m.Rounding(10))], "reports must be"),
         ([(1, [15, 20], m.Table([[0.5, 0.0, 0.5], [0.0, 1.0, 0.0], [0.5, 0.0, 0.5]]))], "log-concave"),
@@ -102,6 +105,63 @@ def test_a_total_that_is_refused_is_named():
     ):
         with pytest.raises(ValueError, match=f"the total of {named}: correct it, or leave it out"):
             cv.Reports(frame, m.Interval(0, None), totals=[totals])
+
+
+def test_totals_that_conflict_only_together_are_named():
+    """Each of these may be right by itself."""
+    hidden = pd.DataFrame(NAN, pd.Index(list("abcde"), name="county"), ["x", "y"])
+
+    def refused(*totals, reports=hidden):
+        with pytest.raises(ValueError, match="totals that no counts have: the total") as refusal:
+            cv.Reports(reports, m.Suppression(10), totals=list(totals))
+        return str(refusal.value).partition("no counts have: ")[2]
+
+    rows = (1, [9, 9, 9, 9, 9])
+    assert refused(rows, (0, [20, 26])) == (
+        "the totals of column 'x' and column 'y' add up to 46, but the totals of county 'a', county 'b', county 'c' "
+        "and 2 more add up to 45, of the same cells. Correct one of them, or leave it out"
+    )
+    assert refused(rows, ((0, 1), 46)).startswith(
+        "the total of all cells is 46, but the totals of county 'a', county 'b', county 'c' and 2 more add up to 45, of"
+    )
+    one = hidden.iloc[:2]
+    assert refused((1, [NAN, 3]), (0, [NAN, 14]), reports=one).startswith(
+        "the total of column 'y' is 14, but the total of county 'b' is 3, and the cells in only one of these sums"
+    )
+    states = np.repeat([[0], [0], [1], [1], [1]], 2, axis=1)
+    assert refused((1, [9] * 4 + [NAN]), (states, [19, 30])).startswith(
+        "the total of 4 cells, the first of them in county 'a', column 'x' is 19, but the totals of county 'a' and "
+        "county 'b' add up to 18, of the same cells"
+    )
+    noisy = (1, [12, 3], m.RandomRounding(3))
+    assert refused(noisy, (0, [15, 15]), reports=one).startswith(
+        "the totals of column 'x' and column 'y' add up to 30, but the totals of county 'a' and county 'b' add up to "
+        "between 11 and 19, of the same cells"
+    )
+    assert refused(rows, (0, [20, 26]), reports=hidden.to_numpy()).startswith("the totals of column 0 and column 1")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_totals_that_are_named_have_no_table_by_themselves(seed):
+    """The totals in an error conflict whatever the others are, which leaving the others out shows."""
+    rng, conflicts = np.random.default_rng(seed), 0
+    for _ in range(60):
+        reports = np.where(rng.random((3, 3)) < 0.7, NAN, rng.integers(4, 7, (3, 3)))
+        mechanism, totals = m.Suppression(4), []
+        for axis in (1, 0):
+            near = np.where(np.isnan(reports), 2, reports).sum(axis=axis) + rng.integers(-2, 3, 3)
+            totals.append((axis, np.where(rng.random(3) < 0.2, NAN, near)))
+        try:
+            cv.Reports(reports, mechanism, totals=totals)
+        except ValueError as error:
+            if "no counts have" not in str(error) or "more" in str(error):
+                continue
+            conflicts += 1
+            for (_, values), word in zip(totals, ("row", "column"), strict=True):
+                values[[f"{word} {i}" not in str(error) for i in range(3)]] = NAN
+            with pytest.raises(ValueError, match="no counts have"):
+                cv.Reports(reports, mechanism, totals=totals)
+    assert conflicts > 5
 
 
 def test_other_things_are_refused():

@@ -23,7 +23,7 @@ BEGINNINGS = {
         "is consistent with the reports", "cannot be checked",
     ],
     "src/countveil/fit/predictive_checks.py": [
-        "Simulated releases differ from the real one in",
+        "Simulated releases differ", "Simulated tables differ",
         "The fit does not explain how far the reports are spread", "The fit does not explain the sums of its reports",
         " does not fit: its reports add up to ", "Sums of many counts are slightly off: ",
     ],
@@ -40,6 +40,8 @@ ON_PAGE = {
     "The {many} cannot be found": "The topics cannot be found",
     "is consistent with the reports": "consistent with the reports",
     "have the same reports in all": "have the same reports",
+    "Simulated releases differ": "Simulated releases differ from the real one in",
+    "Simulated tables differ": "Simulated tables differ from the real one in",
     " does not fit: its reports add up to ": "does not fit: its reports add up to ...",
     "The sum of the true counts is too high": "The sum of the true counts falls short, or is too high",
 }

@@ -1,15 +1,18 @@
 import sys
+import warnings
 
 import networkx
 import numpy as np
 import pytest
 from PIL import Image
+from sklearn.exceptions import ConvergenceWarning
 from typer.testing import CliRunner
 
 from countveil.cli.app import app
 from countveil.experiments import communities
 from countveil.experiments.communities import LEAST_SQUARES, NAIVE, OURS, TRUE_COUNTS, Plan
 from countveil.fit import BlockModel
+from countveil.inference.diagnostics import FitWarning
 from tests.interruption import interrupted
 
 PLAN = Plan(n_communities=3, tune=20, draws=20, chains=2)
@@ -50,6 +53,14 @@ def test_an_interrupted_fit_is_no_result(monkeypatch):
     monkeypatch.setattr(BlockModel, "fit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         communities.run(networkx.karate_club_graph(), PLAN, lambda _: None)
+
+
+@pytest.mark.parametrize("kind", [FitWarning, ConvergenceWarning])
+def test_what_a_fit_warns_of_is_left_to_the_table_of_scores(monkeypatch, kind):
+    """Warnings are errors here."""
+    monkeypatch.setattr(BlockModel, "fit", lambda self, data: warnings.warn(kind("said"), stacklevel=2))
+    monkeypatch.setattr(communities, "check_whole", lambda model: None)
+    assert isinstance(communities.fitted(None, PLAN)[0], BlockModel)
 
 
 def test_actors_of_a_community_are_side_by_side():

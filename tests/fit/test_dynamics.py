@@ -412,6 +412,27 @@ def test_rates_are_multiplied_by_levels(with_levels, tmp_path):
     assert fit.diagnostics().verdict
 
 
+def test_levels_seasons_and_volumes_go_together(planted, tmp_path):
+    data = cv.PrivatizedCounts(planted[3], 0.3)
+    fit = cv.DynamicModel(2, levels=True, season=12, steady=False, **BRIEF).fit(data, checkpoint=tmp_path / "c.npz")
+    tree, model, layout = fit._fitted()
+    draws = tree["posterior"]
+    pairs = zip(factor_draws(tree, model, layout), parameter_draws(tree, model), strict=False)
+    rates = [model.likelihood.mean(np.einsum(model.spec.text, *each), over_cells(model, own)) for each, own in pairs]
+    np.testing.assert_allclose(fit.rate(), np.mean(rates, axis=0), rtol=1e-6)
+    assert draws["season"].shape == (2, 4, 30, 2)  # of the step and component; a season has 12
+    np.testing.assert_array_equal(draws["season"][:, :, :12], draws["season"][:, :, 12:24])
+    assert draws["volume"].shape == (2, 4, 30)
+    assert (draws["volume"].std("time") > 0).all()
+    assert len(fit.seasons()) == 24
+    fit.save(tmp_path / "fit.nc")
+    found = cv.DynamicModel.load(tmp_path / "fit.nc").forecast(13)
+    pd.testing.assert_frame_equal(found.table(), fit.forecast(13).table())
+    again = cv.DynamicModel(2, levels=True, season=12, steady=False, **BRIEF)
+    again.fit(data, checkpoint=tmp_path / "c.npz", resume=True)
+    np.testing.assert_array_equal(again.rate(), fit.rate())
+
+
 def test_forecasts_go_on_from_the_last_levels(with_levels, monkeypatch):
     fit, _ = with_levels
     monkeypatch.setattr(forecasts, "run_on", lambda last, chain, steps, rng: np.tile(last, (steps, 1)))

@@ -606,13 +606,21 @@ def test_a_fit_of_true_counts_and_its_page_have_one_verdict():
     counts = rows_of(rng, rng.poisson(60.0, 60))
     counts[3, 5] = 2000
     data = cv.ExactCounts(counts)
-    with pytest.warns(FitWarning, match="^Simulated releases differ"):
+    with pytest.warns(FitWarning, match="^Simulated tables differ"):
         fit = cv.TopicModel(1, likelihood="poisson", **QUICK).fit(data)
     judged = fit.diagnostics()
     assert (judged.state, judged.mechanism) == (State.UNSAFE, None)
-    assert judged.verdict.startswith("Simulated releases differ from the real one in: ")
-    assert "mechanism" not in judged.verdict
+    assert judged.verdict.startswith("Simulated tables differ from the real one in: ")
+    assert not any(word in judged.verdict for word in ("mechanism", "release", "report"))
+    assert "largest count" in judged.verdict
     assert checklist_of(fit, data).judged.verdict == judged.verdict
+    page, items = " ".join(render(fit, data).split()), checklist_of(fit, data).items
+    section = page[page.index('<h2 id="check">') : page.index('<h2 id="trust">')]
+    assert "simulated from the fit, from draws" in section
+    assert not any(word in section for word in (" release", "report"))
+    rows = "; ".join(f"{each.name}: {each.said}" for each in items if each.section == "Posterior predictive checks")
+    assert "simulated tables" in rows
+    assert "report" not in rows
 
 
 def test_the_diagonal_of_a_network_is_left_out():

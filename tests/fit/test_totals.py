@@ -1,5 +1,6 @@
 """Totals by the reports and by a fit, against simulated noise; and the advice where a Poisson fit leaves counts out."""
 
+import json
 import warnings
 
 import numpy as np
@@ -10,6 +11,7 @@ import countveil as cv
 from countveil.data.observations import Observations
 from countveil.fit.totals import TRY, advice_on, doubt_of, error_of, estimated_sum, totals_of
 from countveil.inference.diagnostics import FitWarning, Totals
+from tests.commands import run
 from tests.joint import fitted, two_sided_geometric
 from tests.recipes.thinning import ThinningNoise
 
@@ -135,6 +137,21 @@ def test_the_printed_interval_is_that_of_the_reports_where_they_have_one():
     neither = Totals(np.nan, np.nan, 60.0, None, None)
     assert (neither.lower, list(neither.facts)) == (None, ["reported", "error", "fitted"])
     assert str(neither).startswith("60 by this fit; ")
+
+
+def test_a_fit_of_true_counts_shows_no_reports_and_not_their_sum(tmp_path):
+    counts = np.random.default_rng(1).poisson(30.0, (12, 8))
+    fit = fitted(cv.TopicModel(1, **SHORT), cv.ExactCounts(counts))
+    fit.save(tmp_path / "f.nc")
+    found = json.loads(run("show", tmp_path / "f.nc", "--json").stdout)["totals"]
+    by_data = totals_of(fit, fit._reader.data_matrix(cv.ExactCounts(counts)))
+    for totals in (fit.totals(), cv.load(tmp_path / "f.nc").totals(), by_data):
+        assert totals.facts == pytest.approx(found)
+        assert (totals.lower, totals.upper) == (totals.fitted_lower, totals.fitted_upper)
+        assert str(totals).startswith(f"{totals.fitted:,.0f} by this fit (90% interval ")
+        assert not any(word in str(totals) for word in ("report", str(counts.sum()), f"{counts.sum():,}"))
+        assert totals.share.value == pytest.approx(1.0, abs=0.1)  # which a verdict goes by
+    assert list(found) == ["fitted", "lower", "upper"]
 
 
 def test_rounded_counts_have_no_unbiased_total():

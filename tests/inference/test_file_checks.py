@@ -191,6 +191,10 @@ def test_an_array_that_no_fit_of_the_model_has_is_refused(kind, path, refusal):
         ("topics", prior(mean=None), "got None"),
         ("topics", prior(rate=2.0), "with rate None, got 2.0"),
         ("topics", hostile.without("posterior/theta_shape"), "must hold theta_shape in the group"),
+        (
+            "dynamic", hostile.without("posterior/immigration"),
+            "; a fit of a version that did not learn it has to be made again from its release and seed",
+        ),
         ("fixed", array("posterior/theta_shape"), "must hold the arrays of its model alone, got 'theta_shape'"),
         ("einsum", prior(rate=4.0), "got 4.0"),
         ("einsum", fixed_at_first(float("inf")), "must fix phi as its parameters do"),

@@ -255,7 +255,11 @@ def test_rectangles_alone_would_not_move_a_cycle_of_six():
         ([[NAN, NAN]], [(1, [9]), (0, [4, 6])], "agree with each other"),
         ([[NAN, NAN]], [(0, [4, 6]), (-2, [4, 7])], "agree with each other"),
         ([[NAN, NAN]], [(1, [24]), (0, [12, 12])], "one of 24 from cells that add up to between 2 and 18"),
-        ([[NAN, 12], [12, NAN]], [(1, [13, 14]), (0, [14, 13])], "agree with each other"),
+        (
+            [[NAN, 12], [12, NAN]],
+            [(1, [13, 14]), (0, [14, 13])],
+            "the total of column 0 is 14, but the total of row 0 is 13",
+        ),
     ],
 )
 def test_totals_that_do_not_go_together_are_refused(reports, totals, message):

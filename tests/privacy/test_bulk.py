@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from tests.privacy.test_privatize import CRITICAL, law_p_value
 
+from countveil.data.release_files import ReleaseFiles
 from countveil.privacy import PrivacyLevel, Release, ReleaseError, privatize_to_files
 
 LEVEL = PrivacyLevel(1, 2)
@@ -41,6 +42,15 @@ def test_labels_and_levels_go_with_their_rows(tmp_path):
     assert {each.column_labels for each in releases} == {words}
     assert len({each.schema_hash for each in releases}) == 1
     assert all(each.truncated for each in releases)
+
+
+def test_axes_keep_their_names(tmp_path):
+    frame = pd.DataFrame(COUNTS, pd.Index(list("abcdefg"), name="county"), pd.Index(list("vwxyz"), name="cause"))
+    paths = privatize_to_files(frame, LEVEL, tmp_path / "out", rows_per_file=4)
+    assert [Release.load(path).extras.axis_names for path in paths] == [("county", "cause")] * 2
+    assert ReleaseFiles(paths).provenance.axis_names == ("county", "cause")
+    Release.load(paths[1]).with_axis_names(("region", "cause")).save(paths[1])
+    assert ReleaseFiles(paths).provenance.axis_names == ()
 
 
 def test_parts_come_one_after_another(tmp_path):

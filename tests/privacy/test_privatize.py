@@ -23,6 +23,7 @@ from countveil.privacy import (
     noise,
     privatize,
     privatize_to_files,
+    round_randomly,
 )
 from countveil.privacy._counts import Counts
 
@@ -307,6 +308,30 @@ BAD = {
     "infinite": (math.inf, "an infinite value"),
     "too large": (2**62 + 70007, "a value above 2**62"),
 }
+
+
+def test_names_of_axes_are_those_of_a_table_or_of_labels():
+    def names(counts, **labels):
+        made = [privatize(counts, LEVEL, **labels), round_randomly(counts, 3, **labels)]
+        made.append(simulate_release(counts, LEVEL, np.random.default_rng(1), **labels))
+        assert len({each.extras.axis_names for each in made}) == 1
+        return made[0].extras.axis_names
+
+    rows, columns = pd.Index(["ann", "bo"], name="county"), pd.Index([7, 8, 9], name=0)
+    frame = pd.DataFrame(COUNTS, rows, columns)
+    assert names(frame) == ("county", "0")
+    assert names(frame[8]) == ("county",)
+    assert names(frame, row_labels=["x", "y"]) == (None, "0")
+    assert names(frame, row_labels=pd.Series(["x", "y"], name="person")) == ("person", "0")
+    assert names(COUNTS, row_labels=rows) == ("county", None)
+    assert names(sp.csr_array(COUNTS), column_labels=columns) == (None, "0")
+    assert names(np.ones((2, 3, 4), int), row_labels=rows) == ("county", None, None)
+    for nameless in (frame.rename_axis(index="", columns=None), pd.DataFrame(COUNTS).rename_axis(index="not shown")):
+        assert names(nameless) is None
+    assert "2 labels of county and 3 labels of 0 are published as they are" in privatize(frame, LEVEL).describe()
+    square = pd.DataFrame(SYMMETRIC, pd.Index(list("abc"), name="actor"), list("abc"))
+    for directed in (True, False):
+        assert privatize(square, LEVEL, directed=directed).extras.axis_names == ("actor", None)
 
 
 @pytest.mark.parametrize("kind", BAD)

@@ -179,7 +179,7 @@ def test_the_box_of_the_sum_is_that_of_the_verdict(topic_fit, monkeypatch):
 
 def test_a_check_that_fails_is_in_the_verdict_of_the_list(topic_fit, release, monkeypatch):
     assert checklist_of(topic_fit, release).judged.verdict == topic_fit.diagnostics().verdict
-    monkeypatch.setattr("countveil.fit.predictive_checks.failed", lambda found: ["The check fails."])
+    monkeypatch.setattr("countveil.fit.predictive_checks.failed", lambda found, exact: ["The check fails."])
     judged = checklist_of(topic_fit, release).judged
     assert judged.verdict.startswith("The check fails. ")
     assert (judged.state, "afe to report" in judged.verdict) == (State.UNSAFE, False)

@@ -164,7 +164,7 @@ def test_intervals_of_a_fit_that_failed_a_check_promise_nothing(topic_fit, relea
         (State.SAFE, ["Simulated releases differ from the real one in: largest report."], False),
     ):
         monkeypatch.setattr(type(topic_fit), "diagnostics", lambda self, s=state: found._replace(state=s))
-        monkeypatch.setattr("countveil.fit.predictive_checks.failed", lambda check, w=wrong: w)
+        monkeypatch.setattr("countveil.fit.predictive_checks.failed", lambda check, exact, w=wrong: w)
         text = read(render(topic_fit, release)).text
         assert (PROBABILITY in text) is wanted
         assert ("Do not report" in text) is not wanted

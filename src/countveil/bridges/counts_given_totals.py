@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from countveil.bridges.protected_counts import Cells, draw_each, read_cells
 from countveil.common.arrays import check_generator
-from countveil.data.labels import axes_of
+from countveil.data.labels import axes_of, texts_of
 from countveil.data.numbering import require_mechanism
 from countveil.data.totals import check_possible, moved_within, overlap_of, read_totals, sums_of
 from countveil.kernels.random import SMALLEST
@@ -75,7 +75,11 @@ def sample_counts_given_totals(
     known = read_totals(families_of(totals), shape, axes_of(reports)[: len(shape)])
     known = known._replace(groups=tuple(group.ravel() for group in known.groups))
     code, groups = cells.code.astype(np.int64), [group.astype(np.int64) for group in known.groups]
-    check_possible(known, slice(None), kernels, code)
+    axes = axes_of(reports, labels=(None,) * len(shape))
+    named = [
+        (axis.word, texts_of(axis.ways[0]) if axis.ways else range(n)) for axis, n in zip(axes, shape, strict=True)
+    ]
+    check_possible(known, slice(None), kernels, code, axes=named)
     found = np.empty(code.size, dtype=np.int64)
     draw_each(kernels, *cells, rng, found)
     is_open = kernels.whole_cj[code, LEAST] < kernels.whole_cj[code, MOST]

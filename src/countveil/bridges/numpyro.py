@@ -438,7 +438,7 @@ def _log_unseen(mean: Array, s: Array, alpha: Array) -> Array:
     return -s * jnp.log1p(exposure(alpha) * mean / s)
 
 
-def _score_and_gradients(r: Array, mean: Array, s: Array, alpha: Array) -> tuple[Array, Array, Array]:
+def _score_and_gradients(r: Array, mean: Array, s: Array, alpha: Array) -> tuple[Array, ...]:
     """(log P(r | mean, s, alpha), its derivative in the mean, that in s) for floating-point arrays of one shape."""
     mean, s = jnp.clip(mean, 0.0, GREATEST_MEAN), jnp.clip(s, LEAST, GREATEST_CONCENTRATION)
     total, counts, bursts = _positive(*_within(r, mean, s, alpha))
@@ -451,11 +451,13 @@ def _score_and_gradients(r: Array, mean: Array, s: Array, alpha: Array) -> tuple
     not_positive = log_constant + xlogy(jnp.abs(r), alpha) + _log_unseen(mean, s, alpha)
     in_mean = s / (mean + s) * (counts / some - 1.0)
     in_s = bursts / s - jnp.log1p(mean / s) - (counts - mean) / (mean + s)
-    return (
+    found = (
         jnp.where(positive, jnp.where(noisy, log_constant + total, exact), not_positive),
         jnp.where(positive, in_mean, -exposure(alpha) / (1.0 + unseen)),
         jnp.where(positive, in_s, unseen / (1.0 + unseen) - jnp.log1p(unseen)),
     )
+    unknown = jnp.isnan(mean) | jnp.isnan(s)  # sums have used other numbers in their place
+    return tuple(jnp.where(unknown, jnp.nan, each) for each in found)
 
 
 @jax.custom_jvp

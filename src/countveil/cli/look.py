@@ -1,5 +1,6 @@
 """``countveil look``: one screen about a table before anything is decided."""
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -35,7 +36,8 @@ def look(
 ) -> Result:
     """Show how a published table would be read, and suggest the command that imports it.
 
-    Nothing is decided or written. You state what was done to the counts, as the publisher documents it.
+    Nothing is decided or written. You state what was done to the counts, as the publisher documents it. There is no
+    command for a table that would be refused; the questions say why.
 
     Example: `countveil look deaths.csv`
     """
@@ -57,6 +59,7 @@ def look(
         "lattice": None if seen.lattice is None else seen.lattice._asdict(),
         "questions": seen.questions,
         "command": seen.command,
+        "options": seen.options,
     }
 
 
@@ -78,5 +81,9 @@ def print_look(seen: "Look") -> None:
         say(f"Totals: {', '.join(seen.totals)}.")
     for question in seen.questions:
         say(question)
+    if seen.command is None:
+        say("`countveil import` refuses this table until you correct the file, or add options as above to these:")
+        say(f"  {shlex.join(seen.options)}")
+        return
     say("Check every option against what the publisher says, then run")
     say(f"  {seen.command}")

@@ -149,27 +149,35 @@ def privatize_counts(
     values = table.values
     if values.dtype.kind in "iuf" and 0 not in values.shape and values.max() == 0:
         say(f"warning: every count in {counts} is zero; is it the right file?", err=True)
-    labels: dict[str, Any] = {
-        "row_labels": None if no_row_labels else table.row_labels,
-        "column_labels": table.column_labels,
-    }
-    called = () if no_row_labels or rows_per_file is not None else table.axis_names
+    labels: dict[str, Any] = named_labels(table)
+    if no_row_labels:
+        labels["row_labels"] = None
     if rounding is not None:
-        release, files = round_randomly(table.values, rounding, **labels).with_axis_names(called), ""
+        release, files = round_randomly(table.values, rounding, **labels), ""
         release.save(output)
     elif rows_per_file is None:
-        noisy = privatize(table.values, level, truncated, directed=directed, **labels)
-        release, files = noisy.with_axis_names(called), ""
+        release, files = privatize(table.values, level, truncated, directed=directed, **labels), ""
         release.save(output)
     else:
         paths = privatize_to_files(table.values, level, output, truncated, rows_per_file=rows_per_file, **labels)
         release, files = Release.load(paths[0]), f" in {len(paths)} files"
-    describe(release, level, tuple(labels.values()), called)
+    describe(release, level, tuple(labels.values()), release.extras.axis_names)
     matrix.say_orientation(counts, table.values.shape)
     size = f"{table.values.shape[0]} x {release.shape[1]}"
     kind = "truncated at zero" if release.truncated else "signed" if rounding is None else "randomly rounded"
     kind += {None: "", True: ", of a directed network", False: ", of an undirected network"}[directed]
     say(f"Wrote {output}: {size} reports{files}, {kind}.")
+
+
+def named_labels(table: "CountTable") -> dict[str, Any]:
+    """The labels of rows and columns, each with the name of its axis, for the functions that release counts."""
+    import pandas as pd
+
+    called = table.axis_names or (None, None)
+    return {
+        kind: None if labels is None else pd.Index(labels, dtype=object, name=name)
+        for kind, labels, name in zip(("row_labels", "column_labels"), table[1:3], called, strict=True)
+    }
 
 
 def read_network(path: Path, network: NetworkFile, vocabulary: Path | None) -> "tuple[CountTable, bool]":
@@ -237,7 +245,7 @@ def check_format(counts: Path) -> None:
         raise ValueError(f"{counts} must hold a matrix of counts, got a file that is not plain text. {BOTH[key]}")
 
 
-def describe(release: Release, level: Level | None, labels: Labels, names: Sequence[str | None]) -> None:
+def describe(release: Release, level: Level | None, labels: Labels, names: Sequence[str | None] | None) -> None:
     """Print what is promised and which labels are published as they are; warn of a level that hides little, or of none.
 
     ``release`` may be one file of several, ``labels`` are those of all, and ``names`` those of the axes.
@@ -251,7 +259,7 @@ def describe(release: Release, level: Level | None, labels: Labels, names: Seque
     if level is not None:
         say(level.describe())
     say(describe_columns(release.shape[1], release.column_labels))
-    if published := describe_labels(labels, names or None):
+    if published := describe_labels(labels, names):
         say(published)
 
 

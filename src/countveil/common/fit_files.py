@@ -35,6 +35,9 @@ LEAST_SECONDS, BYTES_PER_SECOND = 30.0, 10e6
 ROOM = 1 << 30
 """Bytes of memory that reading may take besides twice the file's; arrays are read some megabytes at a time."""
 
+REMADE = "has to be made again from its release and seed"
+"""What to do about files of earlier versions."""
+
 _READY = b"ready\n"
 _SAID = 200
 _ALONE = "-I", "-S", "-X", "utf8"
@@ -408,7 +411,7 @@ def _sealed(descriptor: int, path: str | os.PathLike[str]) -> bytes:
     with faults(path), _reading(descriptor) as file:
         rule = _archive.broken(file, "fit")
         if rule is not None and "got none" in rule:
-            rule += "; a fit of a version without seals has to be made again from its release and seed"
+            rule += f"; a fit of a version without seals {REMADE}"
         if rule is not None:
             _refuse(rule)
         file.seek(0)

@@ -51,6 +51,7 @@ class ReleaseFiles:
         self._seals: list[bytes] = []
         self._starts, self._largest, levels, simulated = [0], 0, [], False
         labels: list[str] | None = []
+        called: set[tuple[str | None, ...]] = set()
         for path in self.paths:
             seal, release = seal_at_end(path), Release.load(path)
             if release.source is not None:
@@ -87,8 +88,10 @@ class ReleaseFiles:
             self._starts.append(self._starts[-1] + release.shape[0])
             self._largest = max(self._largest, largest)
             simulated |= release.simulated
+            called.add(release.extras.axis_names or ())
             levels.append(np.broadcast_to(level, release.shape[0]))
-        self.shape, self.provenance = (self._starts[-1], first.shape[1]), Provenance(simulated)
+        names = called.pop() if len(called) == 1 else ()
+        self.shape, self.provenance = (self._starts[-1], first.shape[1]), Provenance(simulated, axis_names=names)
         self.row_labels, self.column_labels = (labels, check_labels("words", first.column_labels, self.shape[1]))
         self.level_d, self.level_e = np.concatenate(levels), np.empty(0)
 

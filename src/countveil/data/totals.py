@@ -14,11 +14,13 @@ from countveil.kernels.totals import SHORT, Graph, Moves, Sums, meet_bounds, mee
 from countveil.laws.noise.any_mechanism import UNBIASED, Said, all_said, kernels_of, said_by
 from countveil.laws.noise.laws import law_of
 from countveil.laws.noise.reading import numbers_of, read_reports
+from countveil.privacy._text import listed
 from countveil.privacy._totals import family_in_words
 from countveil.privacy.mechanisms import Mechanism
 
 NONE = -1
 """The number of the total of a cell that is in none."""
+NAMED = 3  # totals in an error, before the number of further ones
 LONGEST_SAID = 2000
 """Characters of the line on totals that files of fits state."""
 
@@ -528,11 +530,15 @@ def sums_of(overlap: Overlap, counts: Whole) -> Sums:
     )  # fmt: skip
 
 
-def moved_within(overlap: Overlap, kernels: ReportKernels, code: Whole, counts: Whole) -> Whole:
+NamedAxes = Sequence[tuple[str, Sequence[Any]]]
+"""The name of every axis, and its labels or numbers."""
+
+
+def moved_within(overlap: Overlap, kernels: ReportKernels, code: Whole, counts: Whole, axes: NamedAxes = ()) -> Whole:
     """Counts that their reports allow, changed until all totals allow them: evenly, then along paths of cells.
 
     Raises:
-        ValueError: totals allow no counts.
+        ValueError: totals allow no counts; by ``axes`` it names some that cannot all be right.
     """
     counts, (least, most) = counts.copy(), overlap.totals.bounds
     for side in overlap.sides:
@@ -552,8 +558,56 @@ def moved_within(overlap: Overlap, kernels: ReportKernels, code: Whole, counts: 
     high = np.concatenate([most - fixed, kernels.whole_cj[code, MOST]])
     flow = np.concatenate([sums_of(overlap, counts).value_t - fixed, counts])
     if not meet_bounds(overlap.graph, low, high, flow):
-        raise ValueError("totals must agree with each other and with the reports, got totals that no counts have")
+        conflict = conflict_in_words(overlap.totals, *conflict_of(overlap.graph, low, high, flow), axes)
+        raise ValueError(
+            f"totals must agree with each other and with the reports, got totals that no counts have: {conflict}. "
+            "Correct one of them, or leave it out"
+        )
     return flow[fixed.size :]
+
+
+def conflict_of(graph: Graph, low: Whole, high: Whole, flow: Whole) -> tuple[Whole, Whole]:
+    """Totals that are too large for others, and the others, when ``meet_bounds`` has failed with this flow.
+
+    What no path reaches from the edge that failed is cut off: all that enters is at its least, all that leaves at its
+    most, and the least of the one is more than the most of the other (Hoffman 1960).
+    """
+    end, outside = graph.end_e, graph.start_v.size - 2
+    failed = int(np.flatnonzero((flow < low)[:outside] | (flow > high)[:outside])[0])
+    reached = np.zeros(outside + 1, np.bool_)
+    reached[end[failed, int(flow[failed] < low[failed])]] = True
+    size = 0
+    while size < reached.sum():
+        size = int(reached.sum())
+        reached[end[(flow < high) & reached[end[:, 0]], 1]] = True
+        reached[end[(flow > low) & reached[end[:, 1]], 0]] = True
+    first, last = reached[end[:outside]].T
+    return np.flatnonzero(last & ~first), np.flatnonzero(first & ~last)
+
+
+def conflict_in_words(totals: Totals, large: Whole, small: Whole, axes: NamedAxes) -> str:
+    """Which totals add up to too much, and which to too little."""
+    sign = np.zeros(totals.size + 1, np.int64)  # the last one stands for NONE
+    sign[large], sign[small] = 1, -1
+    same_cells = not np.sum([sign[group] for group in totals.groups], axis=0).any()
+    least, most = totals.bounds
+    parts = [in_sum(totals, of, least, most, axes) for of in (large[least[large] > 0], small) if of.size]
+    why = "of the same cells" if same_cells else "and the cells in only one of these sums cannot make up for it"
+    return f"{', but '.join(parts)}, {why}"
+
+
+def in_sum(totals: Totals, chosen: Whole, least: Whole, most: Whole, axes: NamedAxes) -> str:
+    """Some totals by name, and their sum."""
+    named = [
+        cells_in_words(np.flatnonzero(group.ravel() == t), axes)
+        for t in chosen[:NAMED]
+        for group in totals.groups
+        if (group == t).any()
+    ]
+    more = [f"{chosen.size - NAMED} more"] if chosen.size > NAMED else []
+    verb = "totals {} add up to" if chosen.size > 1 else "total {} is"
+    total = words(float(least[chosen].sum()), float(most[chosen].astype(float).sum()))
+    return f"the {verb.format('of ' + listed([*named, *more]))} {total}"
 
 
 def near_reports(kernels: ReportKernels, code: Whole) -> Whole:
@@ -568,7 +622,7 @@ def check_possible(
     kernels: ReportKernels,
     code: Whole,
     masked: NDArray[np.bool_] | bool = False,
-    axes: Sequence[tuple[str, Sequence[Any]]] = (),
+    axes: NamedAxes = (),
 ) -> None:
     """Refuse totals that counts in these places, with these codes, cannot have together; raises ValueError.
 
@@ -586,12 +640,10 @@ def check_possible(
     groups = [group[within] for group in groups]
     is_open, code = (least < most)[within], code[within]
     overlap = overlap_of(totals, groups, is_open, kernels, code)
-    moved_within(overlap, kernels, code[is_open], near_reports(kernels, code[is_open]))
+    moved_within(overlap, kernels, code[is_open], near_reports(kernels, code[is_open]), axes)
 
 
-def check_each_possible(
-    totals: Totals, groups: Sequence[Whole], low: Any, high: Any, axes: Sequence[tuple[str, Sequence[Any]]]
-) -> None:
+def check_each_possible(totals: Totals, groups: Sequence[Whole], low: Any, high: Any, axes: NamedAxes) -> None:
     """Refuse totals that their cells, between low and high each, cannot add up to; raises ValueError."""
     least_t, most_t = totals.bounds
     for whole, group in zip(totals.groups, groups, strict=True):
@@ -608,10 +660,10 @@ def check_each_possible(
             )
 
 
-def cells_in_words(cells: Whole, axes: Sequence[tuple[str, Sequence[Any]]]) -> str:
+def cells_in_words(cells: Whole, axes: NamedAxes) -> str:
     """The cells of a total, by the labels that all of them have, or else by the first cell."""
     sizes = [len(labels) for _, labels in axes]
-    if cells.size == math.prod(sizes):
+    if axes and cells.size == math.prod(sizes):
         return "all cells"
     places = np.unravel_index(cells, sizes) if sizes else ()
     named = [

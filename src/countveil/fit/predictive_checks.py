@@ -99,12 +99,23 @@ class Check(NamedTuple):
     """Statistics, and how many cells had each report, or one in each bin: labels (n,), seen, low and high (n,)."""
 
     selection: str  # of rows that were compared, such as "4 of 12"; empty for all
+    exact: bool  # whether these are true counts, of which there is no release and no report
     releases: int
     statistics: list[Statistic]
     labels: list[str]
     seen: np.ndarray
     low: np.ndarray
     high: np.ndarray
+
+    @property
+    def release(self) -> str:
+        """What was simulated."""
+        return "table" if self.exact else "release"
+
+    @property
+    def report(self) -> str:
+        """What a cell has."""
+        return "count" if self.exact else "report"
 
 
 def rows_compared(data: Observations, cells: int | None = None) -> np.ndarray:
@@ -128,12 +139,14 @@ def check(fit: Any, data: Observations) -> Check | None:
         (statistics(parts, reports), bins.tally(reports_in(parts, reports)))
         for _, reports in releases(fit, taken, rows, parts)
     ]
-    found = compared_by(statistics(parts, real), [each for each, _ in simulated])
+    found, exact = compared_by(statistics(parts, real), [each for each, _ in simulated]), data.kind == "exact"
+    if exact:
+        found = [each._replace(name=each.name.replace("report", "count")) for each in found]
     low, high = np.quantile([tally for _, tally in simulated], [0.025, 0.975], axis=0)
     kept = slice(0 if any(each.absent for part in parts for each in part.strata) else 1, None)
     tallies = (each[kept] for each in (bins.tally(reports_in(parts, real)), low, high))
     selection = f"{len(rows):,} of {data.shape[0]:,}" if len(rows) < data.shape[0] else ""
-    return Check(selection, len(simulated), found, bins.labels[kept], *tallies)
+    return Check(selection, exact, len(simulated), found, bins.labels[kept], *tallies)
 
 
 def releases(
@@ -219,12 +232,13 @@ def in_words(
     return WIDE if name.startswith("spread") and side == "lower" else f"{OUTSIDE}: {side}"
 
 
-def failed(found: list[Statistic]) -> list[str]:
-    """A sentence on the statistics that speak against the fit; nothing where none does."""
+def failed(found: list[Statistic], exact: bool = False) -> list[str]:
+    """A sentence on the statistics that speak against the fit, perhaps of true counts; nothing where none does."""
     names = [each.name for each in found if each.fails]
     if len(names) > MOST_NAMED:
         names = [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED + 1} other statistics"]
-    return [f"Simulated releases differ from the real one in: {'; '.join(names)}."] if names else []
+    begin = "Simulated tables differ" if exact else "Simulated releases differ"
+    return [f"{begin} from the real one in: {'; '.join(names)}."] if names else []
 
 
 def able(fit: Any) -> bool:
@@ -240,7 +254,7 @@ def has_check(fit: Any) -> bool:
 
 def judged_with(fit: Any, found: Diagnostics, compared: Check | None) -> Diagnostics:
     """The diagnostics of a fit, with the check of a release if they were made without it."""
-    return found if compared is None or has_check(fit) else found.doubted(failed(compared.statistics))
+    return found if compared is None or has_check(fit) else found.doubted(failed(compared.statistics, compared.exact))
 
 
 class Bins(NamedTuple):
@@ -458,7 +472,7 @@ def check_against_fit(
         return before._replace(unchecked=(*before.unchecked, *unable(data)))
     if data.kind == "exact":  # other sentences have numbers of the true counts, which are not kept
         found = check(fit, data)
-        return before._replace(misfits=tuple(failed([] if found is None else found.statistics)))
+        return before._replace(misfits=() if found is None else tuple(failed(found.statistics, exact=True)))
     chosen = rows_compared(data)
     by_fit = compared(fit, data.take(chosen), chosen)
     return by_fit._replace(found=(*before.found, *by_fit.found), unchecked=before.unchecked)

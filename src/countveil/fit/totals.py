@@ -46,7 +46,8 @@ def totals_together(
     if not any(fit._reader.why_no_intervals for fit in fits):
         lower, upper = map(float, np.quantile(np.concatenate(drawn), INTERVAL))
     reported, error, by_totals = estimated_sum(data[0])
-    return Totals(reported, error, float(weights @ [own.mean() for own in each]), lower, upper, by_totals)
+    fitted = float(weights @ [own.mean() for own in each])
+    return Totals(reported, error, fitted, lower, upper, by_totals, data[0].kind == "exact")
 
 
 def estimated_sum(data: Observations) -> tuple[float, float, int]:

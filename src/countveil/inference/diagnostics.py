@@ -82,21 +82,28 @@ class Totals(NamedTuple):
     fitted_lower: float | None  # of the fit's own 90% interval; None where intervals are not calibrated
     fitted_upper: float | None
     by_totals: int = 0  # 1 if the estimate uses totals
+    exact: bool = False  # whether there are no reports: ``reported`` is the sum of the true counts, which nothing shows
+
+    @property
+    def by_fit(self) -> bool:
+        """Whether all that is shown is by the fit."""
+        return self.exact or bool(np.isnan(self.reported))
 
     @property
     def lower(self) -> float | None:
         """The lower end of the 90% interval of the sum; None without an interval."""
-        return self.fitted_lower if np.isnan(self.reported) else max(self.reported - NORMAL_90 * self.error, 0.0)
+        return self.fitted_lower if self.by_fit else max(self.reported - NORMAL_90 * self.error, 0.0)
 
     @property
     def upper(self) -> float | None:
         """The upper end of the 90% interval of the sum; None without an interval."""
-        return self.fitted_upper if np.isnan(self.reported) else max(self.reported + NORMAL_90 * self.error, 0.0)
+        return self.fitted_upper if self.by_fit else max(self.reported + NORMAL_90 * self.error, 0.0)
 
     @property
     def facts(self) -> dict[str, float]:
         """What tables and JSON say."""
-        found = {"reported": self.reported, "error": self.error, "fitted": self.fitted}
+        found = {} if self.exact else {"reported": self.reported, "error": self.error}
+        found["fitted"] = self.fitted
         return found | ({} if self.lower is None or self.upper is None else {"lower": self.lower, "upper": self.upper})
 
     @property
@@ -142,9 +149,9 @@ class Totals(NamedTuple):
         fitted, interval = number(self.fitted), ""
         if self.lower is not None and self.upper is not None:
             interval = f"{number(self.lower)} to {number(self.upper)}"
-        if np.isnan(self.reported):
-            interval = interval and f" (90% interval {interval})"
-            return f"{fitted} by this fit{interval}; the reports give no unbiased estimate without a model"
+        if self.by_fit:
+            found = f"{fitted} by this fit" + (interval and f" (90% interval {interval})")
+            return found if self.exact else f"{found}; the reports give no unbiased estimate without a model"
         source = "the reports and the totals" if self.by_totals else "the reports"
         if not self.error:
             known = "exactly, from the totals" if self.by_totals else f"from {source}"

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from countveil.common.fit_files import REMADE
 from countveil.inference import matching, tuning
 from countveil.inference.methods import METHODS
 from countveil.inference.posterior import EXPOSURE, check_kept, noise_of
@@ -147,7 +148,7 @@ def check_reported(draws: Any, model: Factorization, layout: Layout, lead: dict[
         own = dict(zip(axes, start.shape[2:], strict=True))
         dims = layout.dims_reported(axes)
         wanted = {dim: sizes.get(a, own[a]) for dim, a in zip(dims, axes, strict=True)}
-        check_array(draws, name, lead | wanted)
+        check_array(draws, name, lead | wanted, f"; a fit of a version that did not learn it {REMADE}")
         factor.prior.check_reported(name, draws[name].to_numpy())
 
 
@@ -220,10 +221,10 @@ def check_parameters(draws: Any, model: Factorization, layout: Layout, lead: dic
         check_values(f"must hold {name} from {least} to {most}", values, (values >= least) & (values <= most))
 
 
-def check_array(group: Any, name: str, wanted: dict[str, int]) -> None:
+def check_array(group: Any, name: str, wanted: dict[str, int], remedy: str = "") -> None:
     """Refuse an array that is missing or has other axes, or an axis that has labels of another type or twice."""
     if name not in group:
-        raise ValueError(f"must hold {name} in the group {group.name}, got {sorted(map(str, group))!s:.200}")
+        raise ValueError(f"must hold {name} in the group {group.name}, got {sorted(map(str, group))!s:.200}{remedy}")
     found = group[name]
     if dict(found.sizes) != wanted:
         raise ValueError(f"must hold {name} over {wanted}, got {dict(found.sizes)}")

@@ -425,7 +425,7 @@ def share_kept(tree: xr.DataTree) -> Share | None:
 
 def kept_totals(totals: Totals) -> dict[str, Any]:
     """Totals by name, without an interval that is none."""
-    return {name: value for name, value in zip(TOTALS, totals, strict=True) if value is not None}
+    return {name: value for name, value in zip(TOTALS, totals, strict=False) if value is not None}
 
 
 def totals_kept(tree: xr.DataTree) -> Totals | None:
@@ -433,7 +433,7 @@ def totals_kept(tree: xr.DataTree) -> Totals | None:
     if TOTALS[0] not in tree.attrs:
         return None
     values: list[Any] = [tree.attrs.get(name) for name in TOTALS]
-    return Totals(*values)._replace(by_totals=values[-1] or 0)
+    return Totals(*values)._replace(by_totals=values[-1] or 0, exact=tree.attrs.get("observations") == "exact")
 
 
 def kept_mechanism(found: MechanismCheck | None) -> dict[str, Any]:

@@ -32,13 +32,14 @@ class Counts(NamedTuple):
     shape: tuple[int, ...]
     labels: tuple[tuple[str, ...] | None, ...]
     sparse: bool
+    axis_names: tuple[str | None, ...] | None = None
 
 
 def read(
     counts: Any, row_labels: Iterable[Any] | None, column_labels: Iterable[Any] | None, vocabulary: Sequence[str] | None
 ) -> Counts:
     """Checks the counts and finds their labels; raises TypeError or ValueError, which show no count."""
-    sparse = _is_sparse(counts)
+    sparse, called = _is_sparse(counts), [_name(row_labels), _name(column_labels)]
     if vocabulary is not None or (isinstance(counts, Mapping) and not sparse):
         if column_labels is not None:
             raise ValueError("column_labels must be left out if a vocabulary names the columns, got both")
@@ -47,10 +48,11 @@ def read(
         values = _from_sparse(counts)
     elif hasattr(counts, "iloc") and hasattr(counts, "index"):
         values, own_rows, own_columns = _from_pandas(counts)
-        row_labels = own_rows if row_labels is None else row_labels
+        if row_labels is None:
+            row_labels, called[0] = own_rows, None if own_rows is None else _name(counts.index)
         if column_labels is None:
             _refuse_numbers(own_columns, counts)
-            column_labels = own_columns
+            column_labels, called[1] = own_columns, None if own_columns is None else _name(counts.columns)
     elif isinstance(counts, list | tuple):
         values = _from_lists(counts)
     elif hasattr(counts, "__array__"):
@@ -64,7 +66,14 @@ def read(
     elif column_labels is not None:
         raise ValueError(f"column_labels must be left out if there are no columns, got {len(shape)} axis")
     labels += [None] * (len(shape) - len(labels))
-    return Counts(values, shape, tuple(labels), _is_sparse(values))
+    called = [*called, *[None] * len(shape)][: len(shape)]
+    return Counts(values, shape, tuple(labels), _is_sparse(values), tuple(called) if any(called) else None)
+
+
+def _name(labels: Any) -> str | None:
+    """What an Index or a Series calls its labels; None if it has no name, or is neither."""
+    name = labels.name if hasattr(labels, "to_frame") else None
+    return None if name is None else str(name) or None
 
 
 def _is_sparse(counts: Any) -> bool:

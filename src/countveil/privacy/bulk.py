@@ -74,7 +74,7 @@ def _runs(table: Counts, levels: Levels, size: int) -> Iterator[tuple[Counts, Le
     for start in range(0, table.shape[0], size):
         rows = slice(start, min(start + size, table.shape[0]))
         labels = (None if table.labels[0] is None else table.labels[0][rows], *table.labels[1:])
-        part = Counts(table.values[rows], (rows.stop - start, *table.shape[1:]), labels, table.sparse)
+        part = Counts(table.values[rows], (rows.stop - start, *table.shape[1:]), labels, table.sparse, table.axis_names)
         yield part, levels if isinstance(levels, Level) else levels[rows]
 
 

@@ -5,6 +5,7 @@ from typing import Any, TypeAlias
 
 from countveil.privacy import _counts, _npy
 from countveil.privacy._counts import Counts
+from countveil.privacy._extras import NO_EXTRAS, Extras
 from countveil.privacy._reports import first_below
 from countveil.privacy.level import Level
 from countveil.privacy.release import Release
@@ -44,7 +45,8 @@ def privatize(
     it is of: True where the two directions of a pair have separate counts; False where each pair has one
     count, given above the diagonal or on both sides of it, and reported above the diagonal only.
 
-    Labels are published as they are.
+    Labels are published as they are, and so is the name of an axis: that of a DataFrame's index or columns, or of an
+    Index or a Series of labels.
 
     Raises TypeError for another container, and ValueError for an empty array, a count that breaks the rule
     (it names the place, never the count: that is private), levels that do not fit the rows, counts that
@@ -60,7 +62,8 @@ def privatize(
 def privatize_checked(table: Counts, levels: Levels, truncate: bool) -> Release:
     """The release of checked counts with exact noise."""
     if isinstance(table.values, list):
-        return Release(_noisy_lists(table, levels, truncate), levels, truncate, table.labels)
+        noisy = _noisy_lists(table, levels, truncate)
+        return Release(noisy, levels, truncate, table.labels, extras=names_in(table))
     return release(table, levels, truncate, lambda start, stop: _exact_noise(table, levels, start, stop))
 
 
@@ -129,7 +132,12 @@ def release(table: Counts, levels: Levels, truncate: bool, row_noise: RowNoise, 
         reports = dense + row_noise(0, rows).reshape(table.shape)
         if truncate:
             np.maximum(reports, 0, out=reports)
-    return Release(reports, levels, truncate, table.labels, simulated)
+    return Release(reports, levels, truncate, table.labels, simulated, extras=names_in(table))
+
+
+def names_in(table: Counts) -> Extras:
+    """What the table calls its axes, as a part of a release."""
+    return NO_EXTRAS._replace(axis_names=table.axis_names)
 
 
 def _noisy_csr(table: Counts, row_noise: RowNoise) -> Any:
@@ -264,7 +272,15 @@ def recorded(release: Release, directed: bool | None) -> Release:
     if directed is None:
         return release
     reports = release.reports if directed else above(release.reports)
-    return Release(reports, release.mechanism, release.truncated, release.labels, release.simulated, directed=directed)
+    return Release(
+        reports,
+        release.mechanism,
+        release.truncated,
+        release.labels,
+        release.simulated,
+        directed=directed,
+        extras=NO_EXTRAS._replace(axis_names=release.extras.axis_names),
+    )
 
 
 def above(reports: Any) -> Any:

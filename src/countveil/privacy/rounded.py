@@ -8,6 +8,7 @@ from typing import Any
 from countveil.privacy import _counts, _npy
 from countveil.privacy.gaussian_noise import uniform
 from countveil.privacy.mechanisms import RandomRounding
+from countveil.privacy.privatize import names_in
 from countveil.privacy.release import Release
 
 MOST = 2**32
@@ -41,10 +42,11 @@ def round_randomly(
         raise ValueError(f"base must be at most 2**32, got {mechanism.base}")
     table = _counts.read(counts, row_labels, column_labels, vocabulary)
     if isinstance(table.values, list):
-        return Release(_rounded_lists(table.values, mechanism.base), mechanism, False, table.labels)
+        reports = _rounded_lists(table.values, mechanism.base)
+        return Release(reports, mechanism, False, table.labels, extras=names_in(table))
     values = table.values.toarray() if table.sparse else table.values
     rounded = _rounded_array(values.reshape(-1), mechanism.base)
-    return Release(rounded.reshape(table.shape), mechanism, False, table.labels)
+    return Release(rounded.reshape(table.shape), mechanism, False, table.labels, extras=names_in(table))
 
 
 def _rounded_lists(values: Any, base: int) -> Any:

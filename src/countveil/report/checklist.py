@@ -333,7 +333,8 @@ def predictive_items(fit: FactorizationEstimator, found: Check | None, files: Fi
     rows: Rows = []
     for each in found.statistics:
         seen, low, high = (each.shown(value) for value in (each.seen, each.low, each.high))
-        said = f"{seen} in the reports; {low} to {high} in the middle 95% of {found.releases} simulated releases: "
+        simulated = f"{found.releases} simulated {found.release}s"
+        said = f"{seen} in the {found.report}s; {low} to {high} in the middle 95% of {simulated}: "
         name = f"{each.name[0].upper()}{each.name[1:]}"
         rows.append((name, not each.fails, f"{said}{each.verdict}.", ""))
     return rows

@@ -119,20 +119,20 @@ def check_picture(found: Check) -> Picture:
         seen, places = found.seen, np.arange(len(found.labels))
         ax.vlines(
             places, np.maximum(found.low, 0.3), np.maximum(found.high, 0.3), color=style.SKY, linewidth=9,
-            label="95% of simulated releases",
+            label=f"95% of simulated {found.release}s",
         )  # fmt: skip
         shown = seen > 0
-        ax.plot(places[shown], seen[shown], "D", color=style.VERMILION, markersize=5, label="the release")
+        ax.plot(places[shown], seen[shown], "D", color=style.VERMILION, markersize=5, label=f"the {found.release}")
         ax.set_xticks(places, found.labels, fontsize=8)
         ax.set_yscale("log")
         ax.set_ylim(bottom=0.5)
-        ax.set_xlabel("report")
+        ax.set_xlabel(found.report)
         ax.set_ylabel("cells")
         ax.legend(frameon=False, fontsize=8)
         style.tidy(ax)
 
     alt = (
-        "How many cells had each report: the release against the range of 95% of the simulated releases, on a "
-        "logarithmic scale. A diamond within its bar is as the model expects."
+        f"How many cells had each {found.report}: the {found.release} against the range of 95% of the simulated "
+        f"{found.release}s, on a logarithmic scale. A diamond within its bar is as the model expects."
     )
     return picture(draw, alt, 6.6, 3.0)

@@ -163,6 +163,15 @@ def test_separators_at_the_end_of_every_line_make_no_column(tmp_path):
     assert read_text_table(path)[:2] == (["a", "b"], [["1", "2"], ["3", "4"]])
 
 
+def test_a_merged_heading_does_not_reach_beyond_the_last_column(tmp_path):
+    """As Statistics Poland ends the lines of its tables."""
+    path = tmp_path / "t.csv"
+    path.write_text("Kod;Nazwa;razem;;kobiety;;\n;;2019;2020;2019;2020;\n02;A;120;131;60;66;\n04;B;80;92;41;45;\n")
+    table = read_text_table(path)
+    assert table.names == ["Kod", "Nazwa", "razem | 2019", "razem | 2020", "kobiety | 2019", "kobiety | 2020"]
+    assert table.rows[1] == ["04", "B", "80", "92", "41", "45"]
+
+
 def test_columns_that_are_empty_for_looks_are_none(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text(",x,,y\nA,1,,2\nB,3,,4\n")

@@ -11,7 +11,22 @@ WITH_TOTAL = np.vstack([COUNTS, COUNTS.sum(axis=0)])
 LABELS = [f"place {i}" for i in range(8)]
 NAMES = [
     *("Total", "All", "TOTAL", "insgesamt", "Gesamt", "Summe", "all ages", "Total, all causes", "Male | Total"),
-    "Grand total",
+    *(
+        "Grand total",
+        "Összesen",
+        "서울 계",
+        "합계",
+        "総数",
+        "女 総数",
+        "總計",
+        "计",
+        "Σύνολο",
+        "ΣΥΝΟΛΟ",
+        "Ukupno",
+        "Kvinder i alt",
+    ),
+    *("Skupaj", "Spolu", "Iš viso", "Kokku", "Kopā", "Samtals", "Общо", "Усього", "Les deux sexes", "Begge kjønn"),
+    *("Totaal mannen en vrouwen", "Σύνολο Χώρας", "Всего по области", "Totale complessivo"),
 ]
 
 
@@ -26,6 +41,23 @@ def test_a_named_total_is_weighed_where_it_is_known():
     assert total_lines(hidden, [*LABELS, "Insgesamt"]) == [TotalLine(8, "Insgesamt", True)]
     hidden[8, 0] /= 3  # a word of a vocabulary
     assert total_lines(hidden, [*LABELS, "all"]) == []
+
+
+def test_persons_are_a_total_beside_men_and_women():
+    hidden = WITH_TOTAL[[0, 1, 8]].copy()
+    hidden[0, 0] = np.nan
+    for one, other, both in (("Males", "Females", "Persons"), ("Hommes", "Femmes", "Personnes")):
+        assert total_lines(hidden, [one, other, both]) == [TotalLine(2, both, True)]
+    assert total_lines(hidden, ["Households", "Families", "Persons"]) == []
+
+
+def test_a_range_of_years_is_a_total_beside_its_ends():
+    hidden = WITH_TOTAL[[0, 1, 8]].copy()
+    hidden[0, 0] = np.nan
+    assert total_lines(hidden, ["2019", "2020", "2019–2020"]) == [TotalLine(2, "2019–2020", True)]
+    assert total_lines(hidden, ["2017-2018", "2018-2019", "2019-2020"]) == []
+    mean = np.vstack([COUNTS[:3], COUNTS[:3].mean(axis=0)])
+    assert total_lines(mean, ["2018", "2019", "2020", "2018-2020"]) == []
 
 
 def test_a_table_of_nothing_but_totals_has_none():

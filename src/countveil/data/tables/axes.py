@@ -10,7 +10,7 @@ from countveil.data.dates import NUMBER
 from countveil.data.tables.cells import BLANK, NumberFormat, interval_of
 from countveil.data.tables.formats import STATUSES
 from countveil.data.tables.text import TIMES
-from countveil.data.tables.total_lines import has_name
+from countveil.data.tables.total_lines import SEXES, has_name
 
 VALUES = (
     *("obs_value", "value", "values", "count", "counts", "n", "freq", "_freq", "_freq_", "frequency"),
@@ -48,10 +48,17 @@ KEYS = re.compile(
     re.IGNORECASE,
 )
 """Names of columns that tell records apart, in numbers."""
+_AGES = (
+    r"ages?|alter|alters(gruppen?|klassen?)|alder|aldersgruppe|ålder|åldersgrupp|leeftijd|leeftijdsgroep|ikä|ikäryhmä"
+    r"|wiek|grup[ay] wieku|věk|életkor|korcsoport|âge|[\w ]{1,30} d['’]âge|edad|grupos? de edad|idade|amžius"
+    r"|grupos? etários?|età|class[ei] di età|vârsta|yaş|yaş grubu|возраст|возрастная группа|вік|ηλικία|starost|vanus"
+    r"|vecums|年齢(階級|区分)?|年龄组?|연령(별|대|계층)?"
+)
+AGES = re.compile(rf"(.*[\W_])?({_AGES})([\W_]?(groups?|bands?|years))?", re.IGNORECASE)
 AXES = re.compile(
-    r"(.*[\W_])?(month|monat|week|woche|day|tag|date|datum|hour|stunde|quarter|age|ages|alter|sex|gender|state|county"
-    r"|district|region|area|tract|ward|zone|country|place|group|grade|municipality|commune|gemeinde|kreis|département"
-    r"|comune|municipio|provincia)([\W_]?(group|band|code|years))?",
+    rf"(.*[\W_])?({_AGES}|month|monat|week|woche|day|tag|date|datum|hour|stunde|quarter|sex|gender|state|county|district"
+    r"|region|area|tract|ward|zone|country|place|group|grade|municipality|commune|gemeinde|kreis|département|comune"
+    r"|municipio|provincia)([\W_]?(group|band|code|years))?",
     re.IGNORECASE,
 )
 RANKS = re.compile(r"no|nr|num|rank|rang|pos|position|obs|row|#|n°|№", re.IGNORECASE)
@@ -96,6 +103,10 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
     values = [name for name in names if name.casefold() in VALUES and is_of_numbers(columns[name], True)]
     coded = [name for name in names if name not in values and is_of_codes(name, columns[name], n, bool(values))]
     numeric = [name for name in names if name not in (*values, *coded) and is_of_numbers(columns[name])]
+    codes = codes_of_words(columns, numeric, [name for name in names if name not in (*values, *coded, *numeric)])
+    if codes and len(values) + len(numeric) > len(codes):
+        numeric = [name for name in numeric if name not in codes]
+        coded += codes
     measures = [
         name
         for name in numeric
@@ -151,11 +162,25 @@ def long_axes(columns: Mapping[str, list[str]]) -> tuple[list[str], str | None, 
 def are_across(names: Sequence[str]) -> bool:
     """Whether columns of reports are one variable at several times or levels, apart from totals.
 
-    That is so if all names are times, or each differs from another in nothing but numbers and names of months.
+    That is so if all names are times, or each differs from another in nothing but numbers, months and sexes.
     """
     listed = [name for name in names if not has_name(name)]
-    alike = Counter(bare(MONTH_NAMES.sub("", REVISED.sub("", name))) for name in listed)
+    alike = Counter(bare(SEXES.sub("", MONTH_NAMES.sub("", REVISED.sub("", name)))) for name in listed)
     return len(listed) > 1 and (all(map(TIMES.fullmatch, listed)) or min(alike.values()) > 1)
+
+
+def codes_of_words(columns: Mapping[str, list[str]], numeric: Sequence[str], words: Sequence[str]) -> list[str]:
+    """Columns of numbers each of which stands beside one word of another column, in several rows, and no other number.
+
+    Such words have codes: reports differ between rows with one label.
+    """
+    sizes = {name: len(set(columns[name])) for name in (*numeric, *words)}
+    return [
+        name
+        for name in numeric
+        if 1 < sizes[name] < len(columns[name])
+        and any(sizes[name] == sizes[word] == cells_named(columns, [name, word]) for word in words)
+    ]
 
 
 def cells_named(columns: Mapping[str, list[str]], axes: Sequence[str]) -> int:
@@ -200,6 +225,8 @@ def is_of_codes(name: str, column: Sequence[str], n_rows: int, beside_values: bo
     full = [cell for cell in column if cell and not has_name(cell)]
     if not full or len(set(full)) == len(full) == n_rows:
         return False
+    if AGES.fullmatch(name) and not is_whole(full):
+        return True
     if are_intervals(full):
         return beside_values or bool(AXES.fullmatch(name))
     return are_levels(full) and any(form.fullmatch(name) for form in (AXES, KEYS, TIME_NAMES))
@@ -256,6 +283,7 @@ def key_column(columns: Mapping[str, list[str]], labelled: bool = False) -> str 
             "years close together": near and (len(cells) >= YEARS or (not place and differ)),
             "codes, by their name": differ and KEYS.fullmatch(name) and (whole or are_mixed(CODE, cells)),
             "codes of letters and digits": several and differ and are_mixed(LETTERED, cells),
+            "groups of ages, by their name": AGES.fullmatch(name) and several and not is_whole(cells),
             "groups beside numbers": (labelled or place) and are_groups(cells, first[:place], first[place + 1 :]),
             "codes with zeros before them": whole and differ and padded[name] and not all(padded.values()),
             "ranks, by their name": run and len(cells) > 2 and RANKS.fullmatch(name),

@@ -127,10 +127,13 @@ class Look(NamedTuple):
     lattice: Lattice | None
     options: list[str]  # of the command that imports it
     questions: list[str]
+    refused: bool  # whether that command needs another file, or an option that only the user knows
 
     @property
-    def command(self) -> str:
-        """The command, to be pasted into a shell."""
+    def command(self) -> str | None:
+        """The command, to be pasted into a shell; None if it would be refused."""
+        if self.refused:
+            return None
         output = self.path.with_suffix(".npz").name
         files = [f"./{name}" if name.startswith("-") else name for name in (str(self.path), output)]
         return shlex.join(["countveil", "import", files[0], "-o", files[1], *self.options])
@@ -147,7 +150,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         remedy = "unpack it" if path.suffix.lower() in (".zip", ".gz") else "save it as .csv"
         raise ValueError(f"{path} must end in one of {', '.join(TABLES)}, got {path.suffix or 'no ending'!r}: {remedy}")
     given = long_columns(path, stated)
-    options, questions = stated_options(stated), []
+    options, questions, refused = stated_options(stated), [], False
     columns = named_texts(given)
     labelled = {name: column for name, column in columns.items() if name != status}
     axes, value, further = long_axes(labelled)
@@ -191,9 +194,10 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         form = NumberFormat(stated.thousands, "," if stated.thousands == "." else ".")
     words, unread = words_of(body, form, value == VALUE)
     if unread:
+        refused = True
         questions.append(
             f"What is {', '.join(f'{text!r:.40}' for text in unread[:3])}? Correct it in the file, name it by --absent "
-            "or --missing, or its column by --row-labels: the command below refuses it."
+            "or --missing, or its column by --row-labels."
         )
     for option, listed in (("--absent", words.absent), ("--missing", words.missing), ("--zero", words.zero)):
         options += [part for word in listed for part in (option, word)]
@@ -202,8 +206,9 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
     if value is not None:
         options += ["--long", joined(axes), "--value", value]
         if len(set(zip(*(columns[axis] for axis in axes), strict=True))) < len(columns[value]):
+            refused = True
             questions.append(
-                f"Some rows have the same {' and '.join(axes)}: the command refuses them. Is another column an axis?"
+                f"Some rows have the same {' and '.join(axes)}. Is another column an axis? Add it to --long."
             )
         with warnings.catch_warnings(record=True) as doubts:
             warnings.simplefilter("always")
@@ -239,11 +244,13 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
             )
         empty = empty_lines(wide)
         if empty:
+            refused = True
             questions.append(
                 f"No cells in {', '.join(empty[:SOME])}: headings or notes? Delete them, or state --absent '' or "
-                "--missing '': the command below refuses them."
+                "--missing ''."
             )
-    questions += [*(f"{doubt.message}." for doubt in doubts), *doubtful_levels(levels, bool(rates))]
+    questions += [*(f"{doubt.message}." for doubt in doubts), *doubtful_levels(levels)]
+    refused |= bool(rates)
     tally = cells.tally()
     known = shown[~np.isnan(shown)]
     codes = codes_among(known)
@@ -286,6 +293,9 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
             f"Was {', '.join(map(repr, masked[:SOME]))} never reported? If hidden because of the count, name it by "
             "--absent."
         )
+    if (counts != np.floor(counts)).any() and stated_rule(protection).partition(" ")[0] in SHOWS_COUNTS:
+        refused = True
+        questions.append("Some numbers are not whole: delete rates and averages, or state the noise as a mechanism.")
     if "SIGMA" in protection:
         protection = with_sigma(protection, others, known, n_absent)
     if n_absent > 0 and "thresholded" not in protection:
@@ -323,7 +333,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         path, layout, axes if value is not None else None, value, levels,
         [axis for axis, names in levels.items() if len(names) > 1 and all(TIMES.fullmatch(name) for name in names)],
         others, totals.said, tally[INTERVAL] + tally[HIDDEN] + tally[MASKED], cells.code.size, known, lattice,
-        [*options, *protection], questions,
+        [*options, *protection], questions, refused,
     )  # fmt: skip
 
 
@@ -339,11 +349,8 @@ def repeated_in(labels: Sequence[str]) -> list[str]:
     return [label for label, times in Counter(labels).items() if times > 1]
 
 
-def doubtful_levels(levels: dict[str, list[str]], refused: bool) -> list[str]:
-    """Questions about labels whose numbers may be no counts, and labels that a spreadsheet changed.
-
-    ``refused``: ``import`` refuses some of them.
-    """
+def doubtful_levels(levels: dict[str, list[str]]) -> list[str]:
+    """Questions about labels whose numbers may be no counts, and labels that a spreadsheet changed."""
     questions = []
     for names in levels.values():
         if len(names) > MOST_COLUMNS:
@@ -352,7 +359,7 @@ def doubtful_levels(levels: dict[str, list[str]], refused: bool) -> list[str]:
         if odd:
             questions.append(
                 f"Counts, rates or a population in {', '.join(map(repr, odd[:SOME]))}? Delete rates and averages; put "
-                f"a population into a file for --exposure{': the command below refuses them' * refused}."
+                "a population into a file for --exposure."
             )
         dates = [name for name in names if MONTH_DAYS.fullmatch(name)]
         groups = [name for name in names if are_intervals([name])]

@@ -67,7 +67,7 @@ from countveil.data.tables.text import (
     text_of,
     units_said,
 )
-from countveil.data.tables.total_lines import has_name
+from countveil.data.tables.total_lines import has_name, is_part
 from countveil.privacy._counts import reads_as_number
 from countveil.privacy._index import check_columns
 
@@ -210,6 +210,7 @@ def read_protected(
             stacklevel=2,
         )
     labels = [" ".join(filter(None, parts)) for parts in zip(*(texts(given.columns[p]) for p in places), strict=True)]
+    warn_of_parts([*labels, *titles])
     masked = cells.masked
     return ProtectedTable(
         np.ma.masked_array(values, masked) if masked.any() else values,
@@ -283,6 +284,7 @@ def read_long(
     read = read_cells(path, [cells], [value], words, stated, given.separator, blank, form)
     others = [set(texts(cells)) for name, cells in column.items() if name not in (*wanted, value)]
     warn_of_units(given, read.values, [cell for cells in others if len(cells) == 1 for cell in cells])
+    warn_of_parts([label for name in axes for label in dict.fromkeys(texts(column[name]))])
     flat = read._replace(code=read.code[:, 0])
     frame = pd.DataFrame({name: texts(column[name]) for name in wanted} | {value: flat.values})
     return LongTable(frame, flat, given.layout, flags)
@@ -593,6 +595,18 @@ def warn_of_decimals(values: np.ndarray, names: Sequence[str]) -> None:
         warnings.warn(
             f"{', '.join(listed[:3])} {'have' if len(listed) > 1 else 'has'} decimals, unlike the other columns: "
             "delete rates, averages and coordinates",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+def warn_of_parts(labels: Sequence[str]) -> None:
+    """Warn of rows, columns or levels whose names say that others contain them."""
+    parts = list(filter(is_part, labels))
+    if parts:
+        warnings.warn(
+            f"{parts[0]!r:.60} may be a part of another line of the table: unless that is dropped as a total, its "
+            "counts are there twice. Delete one of them",
             UserWarning,
             stacklevel=3,
         )

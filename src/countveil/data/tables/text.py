@@ -143,16 +143,13 @@ def read_text_table(path: Path, stated: Format = NOTHING_STATED, header: bool = 
     if not n_headers:
         return TextTable(None, table, layout)
     check_headers(path, rows, table[:n_headers], stated.header_rows is not None)
+    empty = {place for place in range(1, len(table[0])) if not any(filled(row[place]) for row in table)}
+    if empty:  # separators at the end of every line, and columns left empty for looks
+        table = [[cell for place, cell in enumerate(row) if place not in empty] for row in table]
     names = joined_names(table[:n_headers])
     body = [row for row in table[n_headers:] if len(names) == 1 or any(map(filled, row))]
     if not body:
         raise ValueError(f"{path} must have a header row and at least one row of reports, got empty rows")
-    unused = {
-        place for place, name in enumerate(names) if not (place == 0 or name or any(filled(row[place]) for row in body))
-    }
-    if unused:  # separators at the end of every line, and columns left empty for looks
-        names = [name for place, name in enumerate(names) if place not in unused]
-        body = [[cell for place, cell in enumerate(row) if place not in unused] for row in body]
     return TextTable(names, body, layout)
 
 

@@ -11,35 +11,86 @@ import scipy.sparse as sp
 
 from countveil.data.labels import SEPARATOR
 
+LAST_WORDS = (
+    *("total", "totals", "gesamt", "insgesamt", "zusammen", "summe", "totale", "totaal", "totalt", "i alt", "yhteensä"),
+    *(
+        "toplam",
+        "razem",
+        "ogółem",
+        "celkem",
+        "spolu",
+        "összesen",
+        "együtt",
+        "ukupno",
+        "skupaj",
+        "samtals",
+        "kokku",
+        "kopā",
+    ),
+    *(
+        "iš viso",
+        "всего",
+        "итого",
+        "усього",
+        "разом",
+        "общо",
+        "укупно",
+        "σύνολο",
+        "συνολο",
+        "合計",
+        "合计",
+        "总计",
+        "總計",
+    ),
+    *("総計", "総数", "총계", "합계", "계"),
+)
+"""Names of totals, also at the end of a label."""
 NAMES = frozenset(
     (
-        *("total", "totals", "all", "sum", "overall", "grand total", "subtotal", "sub-total", "both sexes", "all ages"),
-        *("insgesamt", "gesamt", "zusammen", "summe", "ensemble", "tous", "toutes", "totale", "totaal", "todos"),
+        *LAST_WORDS,
         *(
-            "ambos sexos",
-            "beide geschlechter",
-            "_t",
-            "suma",
-            "totalt",
-            "i alt",
-            "yhteensä",
-            "toplam",
-            "razem",
-            "ogółem",
-            "celkem",
-            "всего",
-            "итого",
-            "合計",
-            "总计",
+            "all",
+            "sum",
+            "overall",
+            "grand total",
+            "subtotal",
+            "sub-total",
+            "both sexes",
+            "all ages",
+            "ensemble",
+            "tous",
         ),
+        *("toutes", "todos", "ambos sexos", "beide geschlechter", "_t", "suma", "計", "计", "소계", "mindösszesen"),
+        *("les deux sexes", "ambos os sexos", "maschi e femmine", "begge kjønn", "båda könen", "оба пола", "jumlah"),
+        *("pavisam", "alls", "men and women", "males and females"),
     )
 )
 """What agencies call totals, in lower case."""
-BEGINNINGS = re.compile(r"(total|all(?! other)|gesamt|insgesamt)[ ,:(_-]", re.IGNORECASE)
-ENDINGS = re.compile(
-    r"(.*[\W_])?sub[ -]?totals?|.*[\w)][ ,:_-]+(totals?|gesamt|insgesamt|zusammen|summe)", re.IGNORECASE
+SEXES = re.compile(
+    r"(?<![^\W\d_])(males?|females?|m[ae]n|wom[ae]n|boys?|girls?|männer|frauen|männlich|weiblich|maennlich|hommes?|femmes?"
+    r"|masculins?|féminins?|garçons?|filles?|hombres?|mujeres?|varones|masculino|femenino|homens|mulheres|feminino|maschi"
+    r"|femmine|uomini|donne|menn|kvinner|mænd|kvinder|män|kvinnor|miehet|naiset|karlar|konur|mannen|vrouwen|mężczyźni"
+    r"|kobiety|muži|ženy|moški|ženske|muškarci|žene|férfi(ak)?|nők?|vyrai|moterys|vīrieši|sievietes|mehed|naised"
+    r"|erkek|kadın|мужчины|женщины|чоловіки|жінки|[άα]ρρενες|θήλεις|άνδρες|γυναίκες|男[性子]?|女[性子]?|남자?|여자?)"
+    r"(?![^\W\d_])",
+    re.IGNORECASE,
 )
+YEARS = re.compile(r"([12][0-9]{3}) ?[-–—/] ?([12][0-9]{3})")
+PERSONS = frozenset(("persons", "people", "personen", "personer", "personnes", "persone", "personas", "pessoas"))
+"""What totals are called beside men and women."""
+BEGINNINGS = re.compile(
+    r"(total|all(?! other)|gesamt|insgesamt|totale|totaal|ogółem|celkem|toplam|összesen|σύνολο|συνολο|всего|итого)"
+    r"[ ,:(_-]",
+    re.IGNORECASE,
+)
+ENDINGS = re.compile(rf"(.*[\W_])?sub[ -]?totals?|.*[\w)][ ,:_-]+({'|'.join(LAST_WORDS)})", re.IGNORECASE)
 """Names of totals in several words; those that begin with "all" may be others."""
+PARTS = re.compile(
+    r"[\W\d]*(of which|of whom|davon|darunter|dont|di cui|de l[oa]s cuales|d[oa]s quais|waarvan|herav|hvorav|därav"
+    r"|joista|w tym|z tego|z toho|ebből|в том числе|из них|うち)[ :,]+\S.*",
+    re.IGNORECASE,
+)
+"""Names of parts of another line."""
 SURE = log(1000.0)  # of the evidence that sums are no coincidence
 LIKELY = log(50.0)  # of one sum, which others confirm
 MOST_LINES = 500  # among which sums of neighbours are sought
@@ -86,7 +137,13 @@ def total_lines(
         called = [
             place
             for place, label in enumerate(labels)
-            if place not in asked and (has_name(label) or (label in ("T", "t") and is_largest(values, place)))
+            if place not in asked
+            and (
+                has_name(label)
+                or (label in ("T", "t") and is_largest(values, place))
+                or spans(label, labels)
+                or (label.casefold() in PERSONS and sum(bool(SEXES.fullmatch(each)) for each in labels) > 1)
+            )
         ]
         rest = np.ones(n, bool)
         rest[asked + called] = False
@@ -152,6 +209,17 @@ def is_weighty(values: Any, place: int, others: np.ndarray) -> bool:
 def parts_of(label: str) -> set[str]:
     """A label in lower case, and its parts where it joins several."""
     return {part.strip().casefold() for part in (label, *label.split(SEPARATOR))}
+
+
+def spans(label: str, labels: Sequence[str]) -> bool:
+    """Whether a label is a range of years of which the first and the last are labels, too."""
+    ends = YEARS.fullmatch(label)
+    return ends is not None and set(ends.groups()) <= set(labels)
+
+
+def is_part(label: str) -> bool:
+    """Whether a label says that another line contains this one."""
+    return any(map(PARTS.fullmatch, label.split(SEPARATOR)))
 
 
 def has_name(label: str) -> bool:
