@@ -184,7 +184,7 @@ def means_on_a_grid(prior):
 @pytest.mark.parametrize("prior", [KNOWN, LEARNED], ids=["known shape", "learned shape"])
 def test_steps_have_the_posterior_that_a_grid_gives(prior):
     prior = replace(prior, design=DESIGN[:, :1])
-    check_against(means_on_a_grid(prior), drawn(prior, 2000, 4)[:, :, 0], prior)
+    check_against(means_on_a_grid(prior), drawn(prior, 1600, 4)[:, :, 0], prior)
 
 
 def check_against(wanted, found, prior):
@@ -255,7 +255,7 @@ def means_given_values(prior, value):
 def test_steps_given_values_have_the_posterior_that_a_grid_gives(prior):
     prior = replace(prior, design=DESIGN[:, :1])
     rng, value, hypers, found = np.random.default_rng(5), values(), prior.start(theta()), []
-    for _ in range(2000):
+    for _ in range(1600):
         hypers = prior.draw_hypers(shared(), hypers, OFFSETS, value, rng)
         found.append(hypers[:, 0])
     check_against(means_given_values(prior, value), np.array(found), prior)
