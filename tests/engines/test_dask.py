@@ -81,7 +81,8 @@ def assert_same_fit(model, data, client):
 @pytest.mark.parametrize("method", ["gibbs", "augmented-gibbs", "cavi", "em"])
 def test_topics_are_those_of_threads(method, client):
     data = PrivatizedCounts(reports((300, 12)), 0.4, mask=np.arange(12) == np.arange(300)[:, None] % 40)
-    assert_same_fit(cv.TopicModel(3, method=method_with(method, max_iter=3), **BRIEF), data, client)
+    options = BRIEF | {"chains": 2 if method == "gibbs" else 1}
+    assert_same_fit(cv.TopicModel(3, method=method_with(method, max_iter=3), **options), data, client)
 
 
 @pytest.mark.long

@@ -121,11 +121,11 @@ def rates_drawn_for_one_entry_fewer(state, plan, model, *rest):
 @pytest.mark.parametrize(
     ("learned", "step", "restarts"),
     [
-        (False, noise_rates_on_the_printed_scale, 40),
-        (False, noise_rates_swapped, 60),
-        (False, noise_as_if_weaker, 40),
+        (False, noise_rates_on_the_printed_scale, 20),
+        (False, noise_rates_swapped, 40),
+        (False, noise_as_if_weaker, 25),
         (False, gamma_shape_too_large, 100),
-        (False, gamma_rate_too_large, 60),
+        (False, gamma_rate_too_large, 50),
         (True, rates_drawn_for_one_entry_fewer, 100),
     ],
 )
@@ -161,7 +161,7 @@ def test_the_collapsed_sampler_agrees_on_every_rate():
     alpha = np.resize([0.3, 0.7, 0.9], 30)
     observations = PrivatizedCounts(draw_reports(theta @ phi.T, alpha[:, None], rng), alpha)
     traces = [
-        np.array([rates_of(algorithm, observations, model, 1200, chain) for chain in range(chains)])
+        np.array([rates_of(algorithm, observations, model, 800, chain) for chain in range(chains)])
         for algorithm in (gibbs, augmented_gibbs)
     ]
     centre = traces[0].mean(axis=(0, 1))
@@ -179,7 +179,7 @@ def quantities(factors, observations, model):
     return [mu[0, 0], mu[3, 2], mu[5, 4], mu[1, 0], mu[5, 1], mu.sum(), mu.max(), score]
 
 
-def ranks(level, runs, draws=15, tune=50, thin=10, seed=100):
+def ranks(level, runs, draws=7, tune=40, thin=10, seed=100):
     """(runs, quantities) how many draws lie below the truth, by a chain told these noise levels."""
     rng, model, found = np.random.default_rng(seed), small_model(SIZE, shape=1.0, rate=0.6), []
     for run in range(runs):
@@ -198,12 +198,12 @@ def ranks(level, runs, draws=15, tune=50, thin=10, seed=100):
 
 
 def test_true_values_rank_uniformly_among_posterior_draws():
-    p = rank_p_values(ranks(ALPHA, 32), 15)
+    p = rank_p_values(ranks(ALPHA, 28), 7)
     assert p.min() > FALSE_ALARM / p.size
 
 
 def test_calibration_shows_a_wrong_noise_level():
-    p = rank_p_values(ranks(0.3 * ALPHA, 20), 15)
+    p = rank_p_values(ranks(0.3 * ALPHA, 20), 7)
     assert p.min() < FALSE_ALARM / p.size
 
 

@@ -13,7 +13,7 @@ from tests.laws.counts.test_negative_binomial import ROWS, SPECS, Faulty, prior_
 
 pytestmark = pytest.mark.long
 
-RUNS, TUNE, DRAWS, THIN = 24, 40, 15, 6
+RUNS, TUNE, DRAWS, THIN = 24, 30, 7, 9
 
 
 def quantities(state, observations, model):

@@ -11,7 +11,7 @@ from tests.joint import FALSE_ALARM, SERIAL, draw_factors, draw_reports, rank_p_
 
 pytestmark = pytest.mark.long
 
-RUNS, TUNE, DRAWS, THIN = 24, 30, 15, 5
+RUNS, TUNE, DRAWS, THIN = 24, 20, 7, 6
 
 
 def quantities(state, observations, model, mask):

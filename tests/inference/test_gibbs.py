@@ -113,7 +113,7 @@ def test_a_step_leaves_the_joint_law_as_it_is(learned, masked):
 @pytest.mark.long
 def test_a_step_with_learned_shapes_leaves_it_too(monkeypatch):
     moderate_shapes(monkeypatch)
-    z, most = joint_z(shaped_model(SIZE), MASK, restarts=50)
+    z, most = joint_z(shaped_model(SIZE), MASK, restarts=40)
     assert np.abs(z).max() < most
 
 
@@ -126,7 +126,7 @@ def test_the_joint_law_shows_shapes_drawn_without_exposures(monkeypatch):
 
     moderate_shapes(monkeypatch)
     monkeypatch.setattr(LearnedShapePrior, "given_counts", wrong)
-    z, most = joint_z(shaped_model(SIZE), MASK, restarts=50)
+    z, most = joint_z(shaped_model(SIZE), MASK, restarts=40)
     assert np.abs(z).max() > most
 
 
@@ -202,19 +202,19 @@ def rates_drawn_for_one_entry_fewer(state, plan, model, *rest):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("learned", "step"),
+    ("learned", "step", "restarts"),
     [
-        (False, exposure_as_if_without_noise),
-        (False, no_exposure_where_not_positive),
-        (False, counts_drawn_as_if_with_less_noise),
-        (False, gamma_shape_too_large),
-        (False, gamma_rate_too_large),
-        (True, rates_drawn_for_one_entry_fewer),
-        (False, drawn_with_small_exposures),
+        (False, exposure_as_if_without_noise, 30),
+        (False, no_exposure_where_not_positive, 40),
+        (False, counts_drawn_as_if_with_less_noise, 60),
+        (False, gamma_shape_too_large, 60),
+        (False, gamma_rate_too_large, 60),
+        (True, rates_drawn_for_one_entry_fewer, 60),
+        (False, drawn_with_small_exposures, 20),
     ],
 )
-def test_the_joint_law_shows_a_planted_fault(learned, step):
-    z, most = joint_z(small_model(SIZE, learned=learned), np.zeros(SIZE, dtype=bool), step=step)
+def test_the_joint_law_shows_a_planted_fault(learned, step, restarts):
+    z, most = joint_z(small_model(SIZE, learned=learned), np.zeros(SIZE, dtype=bool), restarts, step)
     assert np.abs(z).max() > most
 
 

@@ -75,7 +75,7 @@ def assert_kept(z, most):
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_a_step_leaves_the_joint_law_as_it_is(case):
-    assert_kept(*joint_z(case))
+    assert_kept(*joint_z(case, restarts=60 if case.options else 40))  # faults of actors are seen later
 
 
 SHAPED = CASES["undirected"]._replace(
@@ -83,7 +83,7 @@ SHAPED = CASES["undirected"]._replace(
 )
 
 
-@pytest.mark.parametrize(("algorithm", "restarts"), [(gibbs, 60), (augmented_gibbs, 40)])
+@pytest.mark.parametrize(("algorithm", "restarts"), [(gibbs, 40), (augmented_gibbs, 30)])
 def test_a_step_with_learned_shapes_leaves_it_too(algorithm, restarts, monkeypatch):
     moderate_shapes(monkeypatch)
     assert_kept(*joint_z(SHAPED, algorithm, restarts))
@@ -97,13 +97,13 @@ def test_the_joint_law_shows_shapes_drawn_as_if_rates_were_known(monkeypatch):
         return np.exp(log_a) * evidence.logs - n * gammaln(np.exp(log_a)) - 0.5 * (log_a / 0.5) ** 2
 
     monkeypatch.setattr(LearnedShapePrior, "log_density", wrong)
-    z, most = joint_z(SHAPED, restarts=60)
+    z, most = joint_z(SHAPED, restarts=40)
     assert np.abs(z).max() > most
 
 
 @pytest.mark.parametrize("name", ["directed, loops", "undirected", "CP 3", "Tucker"])
 def test_a_step_with_noise_rates_leaves_it_too(name):
-    assert_kept(*joint_z(CASES[name], augmented_gibbs, restarts=50))
+    assert_kept(*joint_z(CASES[name], augmented_gibbs, restarts=40))
 
 
 @pytest.mark.parametrize("algorithm", [gibbs, augmented_gibbs, cavi, em], ids=lambda module: module.__name__[20:])
@@ -162,17 +162,17 @@ def loops_exposed_though_not_seen(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("name", "break_it"),
+    ("name", "break_it", "restarts"),
     [
-        ("directed", received_counts_left_out),
-        ("undirected", received_counts_left_out),
-        ("directed", exposure_to_senders_left_out),
-        ("directed, loops", loops_not_exposed),
-        ("undirected, loops", loops_not_exposed),
-        ("directed", loops_exposed_though_not_seen),
+        ("directed", received_counts_left_out, 40),
+        ("undirected", received_counts_left_out, 40),
+        ("directed", exposure_to_senders_left_out, 100),
+        ("directed, loops", loops_not_exposed, 40),
+        ("undirected, loops", loops_not_exposed, 40),
+        ("directed", loops_exposed_though_not_seen, 40),
     ],
 )
-def test_the_joint_law_shows_a_planted_fault(name, break_it, monkeypatch):
+def test_the_joint_law_shows_a_planted_fault(name, break_it, restarts, monkeypatch):
     break_it(monkeypatch)
-    z, most = joint_z(CASES[name])
+    z, most = joint_z(CASES[name], restarts=restarts)
     assert np.abs(z).max() > most

@@ -43,7 +43,7 @@ def test_a_single_cell_has_the_posterior_of_its_scaled_prior(algorithm):
     plan = Plan(observations, model)
     state = module.init(plan, model, streams, SERIAL)
     trace = []
-    for _ in range(4000):
+    for _ in range(2000):
         state, _ = module.step(state, plan, model, streams, SERIAL)
         trace.append(mu_of(state.factors)[0, 0])
     assert abs(np.mean(trace) - exact) < bound(1) * batch_error(np.array(trace))
@@ -55,7 +55,7 @@ def test_a_large_column_offset_is_the_row_offset_of_the_transposed_data(method):
     counts[:, 0] = 2
     offset, mask = np.array([1.0, 1.0, 1.0, 100.0]), np.zeros((3, 4), dtype=bool)
     mask[:, 2] = True
-    options = {"prior_shape": 5.0, "prior_rate": 20.0, "draws": 1000, "tune": 100, "chains": 1, "seed": 1}
+    options = {"prior_shape": 5.0, "prior_rate": 20.0, "draws": 500, "tune": 60, "chains": 1, "seed": 1}
     model = cv.TopicModel(1, method=method, likelihood="poisson", **options)
     upright = model.fit(cv.PrivatizedCounts(counts, 0.5, mask, column_offset=offset)).rate().mean("doc")
     turned = model.fit(cv.PrivatizedCounts(counts.T, 0.5, mask.T, row_offset=offset)).rate().mean("word")
@@ -138,7 +138,7 @@ def test_documents_of_very_different_lengths_are_fitted_better_with_their_length
     lengths = np.exp(rng.normal(4.0, 1.5, 80))
     mu = lengths[:, None] * (mixture @ topics)
     reports = draw_reports(mu, np.asarray(0.7), rng)
-    options = {"draws": 100, "tune": 100, "chains": 1, "seed": 1, "prior_shape": 1.0}
+    options = {"draws": 50, "tune": 50, "chains": 1, "seed": 1, "prior_shape": 1.0}
     error = {}
     for name, offset in (("with", lengths), ("without", None)):
         observations = cv.PrivatizedCounts(reports, 0.7, row_offset=offset)
@@ -163,7 +163,7 @@ def test_offsets_multiply_the_bursts_of_bursty_counts(dispersion):
     rate = 2.0 * offset[:, None] * rng.dirichlet(np.full(20, 5.0))[None, :] * 20.0
     counts = rng.negative_binomial(rate / -np.log1p(-p), 1.0 - p)
     noise = rng.geometric(0.5, rate.shape) - rng.geometric(0.5, rate.shape)
-    options = {"draws": 60, "tune": 60, "chains": 2, "seed": 1, "threads": 1, "prior_shape": 5.0, "progress": False}
+    options = {"draws": 40, "tune": 40, "chains": 1, "seed": 1, "threads": 1, "prior_shape": 5.0, "progress": False}
     model = cv.TopicModel(1, likelihood="negative-binomial", dispersion=dispersion, **options)
     spread = {}
     for name, given in (("with", {"row_offset": offset}), ("without", {})):

@@ -9,7 +9,7 @@ from tests.joint import batch_error, bound, count_weights, draw_reports, mu_of, 
 
 pytestmark = pytest.mark.long
 
-CHAINS, TUNE, SWEEPS = 2, 200, 2400
+CHAINS, TUNE, SWEEPS = 2, 100, 1000
 
 
 def slow_chain(reports, alpha, mask, model, sweeps, rng):
@@ -99,8 +99,8 @@ def test_integrals_on_a_grid_agree(reports, alpha, hidden, learned):
     model = small_model((len(reports), 1), 1, shape=1.2, rate=0.8, learned=learned)
     mean, variance = column_posterior(reports, alpha, hidden, 1.2, 0.8, learned)
     observations = PrivatizedCounts(np.array(reports)[:, None], alpha, np.array(hidden)[:, None])
-    chain = run_chain(observations, model, 5_000, seed=31)
-    trace = np.array([mu_of(s.factors)[:, 0] for s in chain])[500:]
+    chain = run_chain(observations, model, 3_000, seed=31)
+    trace = np.array([mu_of(s.factors)[:, 0] for s in chain])[300:]
     for values, expected in ((trace, mean), ((trace - mean) ** 2, variance)):
         z = (values.mean(axis=0) - expected) / batch_error(values)
         assert np.abs(z).max() < bound(2 * len(reports))

@@ -64,7 +64,7 @@ def statistics(state, reports):
     return [*found, (log_seen * log_mu).mean(), (np.log(theta[:, 0]) * log_seen[:, 3]).mean()]
 
 
-def joint_z(model, algorithm=gibbs, restarts=90, seed=5):
+def joint_z(model, algorithm=gibbs, restarts=60, seed=5):
     """(z-scores of the statistics, the bound they must keep), of restarts in the joint law itself."""
     rng, streams, differences, sweep = np.random.default_rng(seed), Streams.of_chain(seed, 0), [], 0
     for _ in range(restarts):
@@ -100,7 +100,7 @@ def joint_z(model, algorithm=gibbs, restarts=90, seed=5):
 def test_a_step_leaves_the_joint_law_as_it_is(model, algorithm, by_tokens, monkeypatch):
     moderate_shapes(monkeypatch)
     monkeypatch.setattr(tokens, "pays", lambda *_: by_tokens)
-    z, most = joint_z(model, algorithm, 40 if algorithm is augmented_gibbs else 90)
+    z, most = joint_z(model, algorithm, 40 if algorithm is augmented_gibbs else 60)
     assert len(z) >= 14
     assert np.abs(z).max() < most
 

@@ -79,8 +79,7 @@ def test_what_was_compiled_from_a_source_that_has_changed_is_not_run():
     """The function itself has not changed: another file has, which it may call. Its date and size are as before."""
     with open_folder() as folder:
         source, mine = installed(folder), own_folder(folder / "mine")
-        for hits in (0, 1):
-            assert call(folder, NUMBA_CACHE_DIR=str(mine)) == (WORKS.format(hits=hits), "")
+        assert call(folder, NUMBA_CACHE_DIR=str(mine)) == (WORKS.format(hits=0), "")
         changed = source / "countveil" / "kernels" / "random.py"
         about, text = changed.stat(), changed.read_text()
         changed.chmod(0o644)
@@ -88,8 +87,7 @@ def test_what_was_compiled_from_a_source_that_has_changed_is_not_run():
         os.utime(changed, ns=(about.st_atime_ns, about.st_mtime_ns))
         assert changed.stat().st_size == about.st_size
         assert changed.read_text() != text
-        for hits in (0, 1):
-            assert call(folder, NUMBA_CACHE_DIR=str(mine)) == (WORKS.format(hits=hits), "")
+        assert call(folder, NUMBA_CACHE_DIR=str(mine)) == (WORKS.format(hits=0), "")  # 1 from the same: the test above
 
 
 def stamp_at(folder, monkeypatch):

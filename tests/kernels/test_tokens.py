@@ -299,7 +299,7 @@ def moments(report, rate, alpha, p, most=4000):
 @pytest.mark.parametrize("p", [None, np.array([0.05, 0.3, 0.6, 0.9, 0.95])], ids=["units", "bursts"])
 def test_rows_and_columns_are_as_different_as_they_like(p, most):
     """More rows than are proposed for at once, of three levels, and each column with a p of its own."""
-    rng, n, columns, repeats = np.random.default_rng(6), 2 * kernels.ROWS_AT_ONCE + 88, 5, 300
+    rng, n, columns, repeats = np.random.default_rng(6), kernels.ROWS_AT_ONCE + 88, 5, 300
     alpha = rng.choice([0.2, 0.4, 0.8], (n, 1))
     theta = rng.gamma(0.5, 1.0, (n, 3)) * rng.choice([0.1, 1.0, 3.0], (n, 1))
     theta[[5, kernels.ROWS_AT_ONCE]] = 0.0

@@ -20,7 +20,7 @@ from tests.plain import PLAIN, repeated, takes_many_draws
 
 m = cv.mechanisms
 NAN = np.nan
-COPIES = repeated(2_000)
+COPIES = repeated(1_200)
 HIDES, ROUNDS = m.Suppression(6), m.RandomRounding(3)
 SIX = np.array([[2.0, 4.0, 1.5], [3.0, 2.5, 5.0]])
 NINE = np.array([[2.0, 4.0, 1.5], [3.0, 2.5, 5.0], [1.0, 3.5, 2.0]])

@@ -18,7 +18,7 @@ from tests.plain import PLAIN, repeated
 pytestmark = pytest.mark.long
 
 RATES = [1e-12, 0.01, 1.0, 50.0, *([] if PLAIN else [1e4])]
-MOST = 20_000
+MOST, FEWER = 20_000, 5_000  # counts that are summed over; fewer where rates and reports are small
 LIKELIHOODS = {"poisson": None, "bursty": 0.6, "very bursty": 0.97}
 every = pytest.mark.parametrize("name", CASES)
 
@@ -54,12 +54,13 @@ def test_scores_expectations_and_gradients_are_sums_over_all_counts(name, p):
     for rate in RATES[:4] if p == 0.97 else RATES:
         found = given(mechanism, reports, rate, p)
         gradients = found.parts / rate - 1.0
-        logs, slopes, bursts = law_of(rate, p)
         for i in range(len(reports)):
-            both = logs + kernel_of(name, i)
+            most = MOST if rate > 50.0 or reports[i] > 1_000 else FEWER
+            logs, slopes, bursts = (values[:most] for values in law_of(rate, p))
+            both = logs + kernel_of(name, i)[:most]
             total = logsumexp(both)
             weights = np.exp(both - total)
-            wanted = total, weights @ np.arange(MOST), weights @ bursts, weights @ slopes
+            wanted = total, weights @ np.arange(most), weights @ bursts, weights @ slopes
             got = found.log_probability[i], found.counts[i], found.parts[i], gradients[i]
             errors = [abs(a - b) for a, b in zip(got, wanted, strict=True)]
             scales = max(1.0, abs(wanted[0])), *(np.abs(wanted[1:3])), max(1.0, abs(wanted[3]))
@@ -90,8 +91,9 @@ def test_draws_follow_the_law_of_the_count(name, p):
             continue
         draws = draw(mechanism, [r] * n, rate, p, rng)
         p_values.append(reference.chi_square_p_value(draws, 0, law_of_count))
-        other = draw(mechanism, [r] * n, 2 * rate, p, rng)  # the negative control: another rate
-        wrong.append(reference.chi_square_p_value(other, 0, law_of_count))
+        if not wrong or min(wrong) >= 1e-5:  # the negative control: another rate, until one is seen
+            other = draw(mechanism, [r] * n, 2 * rate, p, rng)
+            wrong.append(reference.chi_square_p_value(other, 0, law_of_count))
     assert min(p_values) > 1e-5
     assert min(wrong) < 1e-5 or PLAIN
 

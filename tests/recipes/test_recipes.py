@@ -31,7 +31,7 @@ from tests.recipes.thinning_mechanism import Thinning
 pytestmark = pytest.mark.long
 
 FIRST = np.zeros(1, dtype=np.int64)
-SHORT = {"likelihood": "poisson", "draws": 200, "tune": 100, "chains": 2, "seed": 1, "threads": 1}
+SHORT = {"likelihood": "poisson", "draws": 100, "tune": 60, "chains": 2, "seed": 1, "threads": 1}
 SHORTER = SHORT | {"draws": 50, "tune": 50}
 SIZE, K = (40, 12), 2
 

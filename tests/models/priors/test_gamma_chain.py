@@ -20,7 +20,7 @@ EVERY = [*PRIORS.values(), GammaChainPrior(1.5, False, 3)]
 EXPOSURE = np.array([[1.0, 0.7, 0.4], [2.0, 0.5, 0.3], [0.0, 0.0, 0.0], [0.6, 0.6, 1.5]])
 SCALE = np.array([[1.0], [0.5], [2.0], [1.0]])  # reciprocals of known offsets
 OFFSET = 1.0 / SCALE[:, 0]
-RESTARTS, SWEEPS = 300, 4
+RESTARTS, SWEEPS = 150, 4
 
 
 def factor_of(prior):
@@ -168,7 +168,7 @@ def test_volumes_with_the_wrong_steadiness_turn_the_joint_law_red(monkeypatch):
     moderate(monkeypatch)
     right = gamma_chain.log_steadiness
     monkeypatch.setattr(gamma_chain, "log_steadiness", lambda s, g: right(s, g) + 2.0 * s)
-    z = z_scores(PRIORS["not steady"], restarts=300)
+    z = z_scores(PRIORS["not steady"], restarts=120)
     assert np.abs(z).max() > most(z)
 
 

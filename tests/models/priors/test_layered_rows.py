@@ -18,7 +18,8 @@ SHAPE = 5, 3
 SIZES = {1: (), 2: (2,), 3: (2, 2)}  # of the layers above, by the number of all layers
 EXPOSURE = np.array([[1.0, 0.7, 0.2], [2.0, 0.5, 1.0], [0.0, 0.0, 0.0], [0.6, 1.5, 1.0], [3.0, 3.0, 2.0]])
 SCALE = np.array([[1.0], [0.5], [2.0], [1.0], [1.0]])
-RESTARTS, SWEEPS = 800, 4
+SWEEPS = 4
+RESTARTS = {1: 500, 2: 800, 3: 500}  # by the number of layers; faults that are seen sooner have fewer
 
 
 def prior_of(n_layers):
@@ -59,7 +60,7 @@ def statistics(layers, value, count):
     return np.array(found)
 
 
-def z_scores(n_layers, restarts=RESTARTS, seed=1):
+def z_scores(n_layers, restarts, seed=1):
     """Differences of statistics after some sweeps with new counts from those at draws of the prior."""
     rng, differences, prior = np.random.default_rng(seed), [], prior_of(n_layers)
     for _ in range(restarts):
@@ -84,7 +85,7 @@ def most(z):
 @pytest.mark.parametrize("n_layers", [1, 2, 3])
 def test_a_sweep_leaves_the_joint_law_as_it_is(n_layers, monkeypatch):
     moderate(monkeypatch)
-    z = z_scores(n_layers)
+    z = z_scores(n_layers, RESTARTS[n_layers])
     assert np.abs(z).max() < most(z)
 
 
@@ -100,21 +101,28 @@ def tables_of_the_wrong_rate(right):
     return {"pass_upwards": wrong}
 
 
-@pytest.mark.parametrize("fault", [counts_for_tables, tables_of_the_wrong_rate])
-@pytest.mark.parametrize("n_layers", [2, 3])
-def test_the_joint_law_shows_planted_faults_of_tables(n_layers, fault, monkeypatch):
+@pytest.mark.parametrize(
+    ("n_layers", "fault", "restarts"),
+    [
+        (2, counts_for_tables, 80),
+        (3, counts_for_tables, 80),
+        (2, tables_of_the_wrong_rate, 800),
+        (3, tables_of_the_wrong_rate, 400),
+    ],
+)
+def test_the_joint_law_shows_planted_faults_of_tables(n_layers, fault, restarts, monkeypatch):
     moderate(monkeypatch)
     for name, wrong in fault(layered_rows.pass_upwards).items():
         monkeypatch.setattr(layered_rows, name, wrong)
-    z = z_scores(n_layers)
+    z = z_scores(n_layers, restarts)
     assert np.abs(z).max() > most(z)
 
 
-@pytest.mark.parametrize("n_layers", [1, 2, 3])
-def test_the_joint_law_shows_exposures_that_ignore_rates(n_layers, monkeypatch):
+@pytest.mark.parametrize(("n_layers", "restarts"), [(1, 500), (2, 250), (3, 250)])
+def test_the_joint_law_shows_exposures_that_ignore_rates(n_layers, restarts, monkeypatch):
     moderate(monkeypatch)
     monkeypatch.setattr(layered_rows, "lost", lambda exposure, rate: np.log1p(exposure))
-    z = z_scores(n_layers)
+    z = z_scores(n_layers, restarts)
     assert np.abs(z).max() > most(z)
 
 
@@ -122,7 +130,7 @@ def test_the_joint_law_shows_exposures_that_ignore_rates(n_layers, monkeypatch):
 def test_the_joint_law_shows_counts_that_were_not_completed(n_layers, monkeypatch):
     moderate(monkeypatch)
     monkeypatch.setattr(layered_rows, "completed", lambda value, count, exposure, rng: (count, exposure.max(axis=1)))
-    z = z_scores(n_layers)
+    z = z_scores(n_layers, 100)
     assert np.abs(z).max() > most(z)
 
 
@@ -135,7 +143,7 @@ def test_the_joint_law_shows_rates_that_forget_the_layer_above(monkeypatch):
         return right(self, half, *rest)._replace(upper=layers.upper)
 
     monkeypatch.setattr(LayeredRowsPrior, "draw_rates", wrong)
-    z = z_scores(2)
+    z = z_scores(2, 60)
     assert np.abs(z).max() > most(z)
 
 
