@@ -43,7 +43,7 @@ CASES = REPORTS.size * RATES.size  # a size that is compiled anyway
 draw = jax.jit(lambda law, key: law.sample(key, (40_000,)))
 
 
-SHORTER = "num_warmup=300, num_samples=500", "num_warmup=150, num_samples=200"  # chains
+SHORTER = "num_warmup=300, num_samples=500", "num_warmup=100, num_samples=100"  # chains
 
 
 def far_and_wide(size):

@@ -13,12 +13,12 @@ import countveil as cv
 from countveil.cli import fit as fits
 from countveil.cli import options
 from countveil.data.networks import above_diagonal
-from countveil.fit import choosing
 from countveil.fit.effects import Effects
 from countveil.fit.layers import tree_of
 from countveil.fit.totals import totals_of
 from countveil.inference.methods import METHODS, in_words
 from tests.commands import SHORT, fails, privatized, run
+from tests.joint import short_choices
 
 ACTORS = [f"actor{i}" for i in range(7)]
 QUICK = SHORT[2:]
@@ -79,8 +79,7 @@ def test_a_method_without_calibrated_intervals_prints_none_and_says_why(here):
 @pytest.mark.long
 def test_a_number_of_topics_that_is_chosen_says_by_what(here, monkeypatch):
     privatized()
-    monkeypatch.setattr(choosing, "CANDIDATES", (1, 2))
-    monkeypatch.setattr(choosing, "FEWER", ())
+    short_choices(monkeypatch)
     found = run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT[2:], "--topics", "auto", "--seed", "1")
     assert re.search(r"n_topics=\d(, [\w ]+)? predicts held-out reports best\.", found.stdout)
     fit = cv.TopicModel.load("f.nc")

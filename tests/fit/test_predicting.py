@@ -39,11 +39,10 @@ def fit(request):
 
 
 @cache
-def laws(fit, given):
-    """(D, V, MOST) P(count | report) where reports are ``given`` and not hidden, averaged over draws."""
-    mask = HIDDEN if given else np.ones(SIZE, dtype=bool)
+def laws_of(fit):
+    """(2, D, V, MOST) P(count | report) without reports, and where they are given and not hidden: means over draws."""
     reports, counts, total, n = planted()[1], np.arange(MOST), 0.0, 0
-    kernel = np.where(mask[:, :, None], 1.0, ALPHA ** np.abs(np.maximum(reports, 0)[:, :, None] - counts))
+    kernel = np.where(HIDDEN[:, :, None], 1.0, ALPHA ** np.abs(np.maximum(reports, 0)[:, :, None] - counts))
     for (theta, phi), own in fit._reader.draws():
         rate = (theta @ phi.T)[:, :, None]
         if own:
@@ -51,10 +50,15 @@ def laws(fit, given):
             mass = stats.nbinom.pmf(counts, rate / -np.log1p(-p), 1.0 - p)
         else:
             mass = stats.poisson.pmf(counts, rate)
-        weights = mass * kernel
-        total += weights / weights.sum(axis=2, keepdims=True)
+        weights = np.stack([mass, mass * kernel])
+        total += weights / weights.sum(axis=3, keepdims=True)
         n += 1
     return total / n
+
+
+def laws(fit, given):
+    """(D, V, MOST) of these."""
+    return laws_of(fit)[int(given)]
 
 
 @pytest.mark.parametrize("given", [True, False])
