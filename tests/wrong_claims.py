@@ -287,11 +287,11 @@ def verdict_on(make, rng):
         return REFUSED
 
 
-def fitted(make, seed, draws):
+def fitted(make, seed, draws, **options):
     """A small fit of the claim's data."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        model = cv.TopicModel(1, likelihood="poisson", seed=seed, draws=draws, tune=draws // 2, **QUICK)
+        model = cv.TopicModel(1, likelihood="poisson", seed=seed, draws=draws, tune=draws // 2, **QUICK, **options)
         return model.fit(make(np.random.default_rng(seed)))
 
 
