@@ -128,7 +128,7 @@ def test_tables_have_intervals_only_where_they_are_calibrated(fits, model, metho
     made = fits(model, method, kind)
     calibrated = METHODS[method].calibrated and kind != "naive"
     fits_of_it = [made]
-    if model == "topics":  # files state method and observations in the same way whatever the model
+    if model == "topics" and method in {"gibbs", "cavi"}:  # files state methods and observations alike for all
         made.save(tmp_path / "fit.nc")
         fits_of_it.append(cv.TopicModel.load(tmp_path / "fit.nc"))
     for fit in fits_of_it:
