@@ -178,7 +178,7 @@ def test_totals_are_said_by_the_fit_and_by_the_reports(here):
 def test_a_fit_that_leaves_counts_out_is_told_what_to_try(here):
     counts = np.random.default_rng(1).negative_binomial(0.05, 0.02, (150, 8))
     cv.simulate_release(counts, cv.PrivacyLevel("0.3", 1), np.random.default_rng(2)).save(here / "b.npz")
-    asked = ["fit", "topics", "b.npz", *SHORT, "--draws", "40", "--tune", "80", "-o"]
+    asked = ["fit", "topics", "b.npz", *SHORT, "--draws", "20", "--tune", "40", "-o"]
     assert 'Try likelihood="negative-binomial"' in " ".join(
         run(*asked, "f.nc", "--likelihood", "poisson").stdout.split()
     )
@@ -261,7 +261,7 @@ def test_components_of_a_tensor(network):
     asked = ["fit", "tensor", "events.npz", "-o", "fit.nc", "--components", "2", *QUICK]
     said = run(*asked, "--modes", "who, what, year").stdout
     fit = cv.TensorModel.load("fit.nc")
-    assert fit.posterior["posterior"]["factor_year"].shape == (2, 20, 4, 2)
+    assert fit.posterior["posterior"]["factor_year"].shape == (2, 8, 4, 2)
     assert list(fit.posterior["posterior"]["what"].to_numpy()) == ["x", "y"]
     for mode in ("who", "what", "year"):
         assert f"Components by share of all expected counts: {mode} " in said
