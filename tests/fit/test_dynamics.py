@@ -261,7 +261,7 @@ def test_offsets_are_refused_in_words(planted):
 def test_volumes_of_steps_of_their_own(planted):
     rates = planted[2] * np.where(np.arange(30) % 3 == 0, 4.0, 1.0)[:, None]
     data = cv.ExactCounts(np.random.default_rng(1).poisson(rates))
-    found = cv.DynamicModel(2, steady=False, **QUICK | {"tune": 300}).fit(data)
+    found = cv.DynamicModel(2, steady=False, **QUICK | {"tune": 150}).fit(data)
     volume = found.posterior["posterior"]["volume"].mean(("chain", "draw")).to_numpy()
     assert volume.shape == (30,)
     assert volume[::3].mean() > 2.0 * np.delete(volume, np.s_[::3]).mean()
