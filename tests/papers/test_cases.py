@@ -30,7 +30,7 @@ pytestmark = pytest.mark.long
 
 SHORT = Sampling(1, 4, 4)
 PLANS = {
-    "theorems": theorems.Plan(50, 12),
+    "theorems": theorems.Plan(20, 12),
     "skellam": skellam.Plan(5000),
     "true-counts": true_counts.Plan(8, 7, 2, SHORT),
     "theta-given-phi": theta_given_phi.Plan(8, 7, 2, 8),
