@@ -5,7 +5,7 @@ from typer.testing import CliRunner
 
 from countveil.cli.app import app
 
-SHORT = ["--topics", "2", "--draws", "20", "--tune", "10", "--chains", "2", "--seed", "1", "--threads", "1"]
+SHORT = ["--topics", "2", "--draws", "8", "--tune", "4", "--chains", "2", "--seed", "1", "--threads", "1"]
 ASKED = ["--title", "Mail", "--purpose", "To find topics.", "--contact", "me@example.org", "--level", "10:1"]
 
 RNG = np.random.default_rng(11)
@@ -28,6 +28,12 @@ def fails(*arguments, status=1, app=app):
     assert lines[0].startswith("error: ")
     assert found.stdout == ""
     return lines[0]
+
+
+def write_counts(folder):
+    """counts.csv, with a name for each row and column."""
+    rows = [f"doc{d}," + ",".join(str(count) for count in row) for d, row in enumerate(COUNTS)]
+    (folder / "counts.csv").write_text("\n".join(["," + ",".join(WORDS), *rows]))
 
 
 def privatized(*more, status=0):

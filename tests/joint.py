@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy import special, stats
 from countveil.bridges.true_counts import sample_true_counts
 from countveil.data.observations import Observations, PrivatizedCounts
 from countveil.engines.threads import ThreadEngine
+from countveil.fit import choosing
 from countveil.inference import gibbs
 from countveil.inference.algorithm import Method, Settings
 from countveil.inference.draws import Schedule
@@ -256,6 +258,15 @@ def fitted(model: Any, data: Any, **options: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return model.fit(data, **options)
+
+
+def short_choices(patched: Any, numbers: tuple[int, ...] | None = (1, 2)) -> None:
+    """Let "auto" choose from these numbers of components, or from its own, by short fits."""
+    if numbers is not None:
+        patched.setattr(choosing, "CANDIDATES", numbers)
+        patched.setattr(choosing, "FEWER", ())
+    for name in ("TUNE", "DRAWS"):
+        patched.setattr(import_module("countveil.selection.compare"), name, 6)
 
 
 def fit_settings(draws: int = 1) -> Settings:

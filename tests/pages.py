@@ -44,9 +44,9 @@ OTHERS = {
 SERVER = "a server: runs until stopped"
 SHORT = "chains of any length show what the page says; that they end where they should is for other tests"
 EVERYWHERE = [
-    *(Instead(f"draws={n}, tune={n}", "draws=20, tune=20", SHORT) for n in (100, 60, 50)),
-    *(Instead(f'"draws": {n}, "tune": {n}', '"draws": 20, "tune": 20', SHORT) for n in (100, 60)),
-    Instead("--draws 100 --tune 100", "--draws 20 --tune 20", SHORT),
+    *(Instead(f"draws={n}, tune={n}", "draws=8, tune=8", SHORT) for n in (100, 60, 50, 20)),
+    *(Instead(f'"draws": {n}, "tune": {n}', '"draws": 8, "tune": 8', SHORT) for n in (100, 60)),
+    Instead("--draws 100 --tune 100", "--draws 8 --tune 8", SHORT),
 ]
 """What is run in place of a piece of any page: shorter chains."""
 
@@ -60,9 +60,9 @@ INSTEAD: dict[str, list[Instead]] = {
     "README.md": [
         Instead("make demo ", ": ", INSTALLS),
         Instead("make test ", ": ", "is what runs this test"),
-        Instead("n_topics=20, seed=1", "n_topics=2, draws=20, tune=20, chains=2, seed=1", SMALL),
+        Instead("n_topics=20, seed=1", "n_topics=2, draws=8, tune=8, chains=2, seed=1", SMALL),
         Instead("--topics 10,20,50", "--topics 1,2 --folds 2 --chains 1 --draws 5 --tune 5", SMALL),
-        Instead("--topics 20", "--topics 2 --draws 20 --tune 20 --chains 2", SMALL),
+        Instead("--topics 20", "--topics 2 --draws 8 --tune 8 --chains 2", SMALL),
     ],
     "index.md": [
         Instead("countveil fit topics", ": ", "the same command is run on README.md"),
@@ -76,7 +76,7 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("--rows 200 --level 10:1 --level 10:5", "--rows 8 --replicates 2 --method em --level 10:5", SMALL),
         Instead("countveil receive study.json --db reports.sqlite", "python stored.py study.json", SERVER),
         Instead("people.py 200", "people.py 6", "a process for each of two hundred people"),
-        Instead("--topics 2 --seed 1", "--topics 2 --seed 1 --draws 20 --tune 20 --chains 2", SMALL),
+        Instead("--topics 2 --seed 1", "--topics 2 --seed 1 --draws 8 --tune 8 --chains 2", SMALL),
     ],
     "scale-and-servers.md": [
         Instead("pip install '.[dask]'", ":", INSTALLS),
@@ -88,6 +88,7 @@ INSTEAD: dict[str, list[Instead]] = {
         Instead("pip install '.[numpyro]'", ":", INSTALLS),
         Instead("pip install '.[pymc]'", ":", INSTALLS),
     ],
+    "protected-data.md": [Instead("predict_counts(100, rng, around)", "predict_counts(10, rng, around)", SMALL)],
     "tutorial.md": [
         Instead("n_words=500", "n_words=60", SMALL),
         Instead("--topics 8 --seed 1", "--topics 8 --seed 1 --draws 9 --tune 9 --chains 2", SMALL),
@@ -95,16 +96,16 @@ INSTEAD: dict[str, list[Instead]] = {
     ],
     "groups.md": [
         Instead("posts = load_posts()", "posts = type(load_posts())(*(each[::8] for each in load_posts()))", SMALL),
-        Instead("--chains 8 --seed 1", "--chains 2 --draws 20 --tune 20 --seed 1", SMALL),
+        Instead("--chains 8 --seed 1", "--chains 2 --draws 8 --tune 8 --seed 1", SMALL),
         Instead("(5, 8, 10)", "(5,)", SMALL),
-        Instead("seeds=fit.seeds, seed=1", "seeds=fit.seeds, draws=20, tune=20, chains=2, seed=1", SMALL),
+        Instead("seeds=fit.seeds, seed=1", "seeds=fit.seeds, draws=8, tune=8, chains=2, seed=1", SMALL),
     ],
     "time.md": [
-        Instead("--components 5 --seed 1", "--components 5 --seed 1 --draws 20 --tune 20 --chains 2", SMALL),
-        Instead("--time times.csv --seed 1", "--time times.csv --seed 1 --draws 20 --tune 20 --chains 2", SMALL),
+        Instead("--components 5 --seed 1", "--components 5 --seed 1 --draws 8 --tune 8 --chains 2", SMALL),
+        Instead("--time times.csv --seed 1", "--time times.csv --seed 1 --draws 8 --tune 8 --chains 2", SMALL),
     ],
     "covariates.md": [
-        Instead("--topics 3", "--topics 3 --draws 20 --tune 20 --chains 2", SMALL),
+        Instead("--topics 3", "--topics 3 --draws 8 --tune 8 --chains 2", SMALL),
     ],
     "choosing.md": [
         Instead("folds=3", "folds=2, tune=20, draws=10", SMALL),

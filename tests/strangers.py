@@ -8,6 +8,10 @@ import tempfile
 from contextlib import contextmanager
 from pathlib import Path
 
+from numba.core import caching
+
+from tests.compiled import KERNELS
+
 ROOT = Path(__file__).parents[1]
 UID = 54321  # of nobody who is listed
 # Root writes everywhere: a test that runs as root becomes another user, who may still read all that Python needs.
@@ -43,6 +47,19 @@ def own_folder(path):
     path.mkdir(mode=0o700)
     if os.geteuid() == 0:
         os.chown(path, UID, UID)
+    return path
+
+
+def compiled_folder(source, path):
+    """A folder of that user with what tests have compiled so far, as if from this copy of the sources."""
+    own_folder(path)
+    for package in {each.parent for each in (ROOT / "src").rglob("*.py")}:
+        here, there = package, source / package.relative_to(ROOT / "src")
+        kept, copy = (caching._CacheLocator.get_suitable_cache_subpath(str(each / "any.py")) for each in (here, there))
+        if (KERNELS / kept).is_dir():
+            shutil.copytree(KERNELS / kept, path / copy)
+            if os.geteuid() == 0:
+                os.chown(path / copy, UID, UID)
     return path
 
 

@@ -181,6 +181,7 @@ ROUNDED = under(m.Rounding(5), lambda rng: rounded(counts(rng, 20.0), 5))
 SIGNED = under(m.Gaussian(SIGMA), lambda rng: gaussian(rng, counts(rng)))
 DOUBLE = under(m.Laplace(SCALE), lambda rng: laplace(rng, counts(rng)))
 TOTALS = with_totals(lambda totals: totals)
+GEOMETRIC = by_alpha(ALPHA)
 
 CLAIMS = {
     "counts below 10 hidden, stated as below 5": Claim(
@@ -250,8 +251,8 @@ CLAIMS = {
     "reports cut at zero, of another alpha": Claim(
         by_alpha(0.4, cut=True), by_alpha(ALPHA, cut=True), UNCHECKED, UNCHECKED
     ),
-    "alpha too small": Claim(by_alpha(0.35), by_alpha(ALPHA)),
-    "alpha too large": Claim(by_alpha(0.65), by_alpha(ALPHA)),
+    "alpha too small": Claim(by_alpha(0.35), GEOMETRIC),
+    "alpha too large": Claim(by_alpha(0.65), GEOMETRIC),
     "Gaussian noise larger than stated": Claim(
         under(m.Gaussian(0.5 * SIGMA), lambda rng: gaussian(rng, counts(rng, 2.0))), SIGNED
     ),
@@ -286,11 +287,11 @@ def verdict_on(make, rng):
         return REFUSED
 
 
-def fitted(make, seed, draws):
+def fitted(make, seed, draws, **options):
     """A small fit of the claim's data."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        model = cv.TopicModel(1, likelihood="poisson", seed=seed, draws=draws, tune=draws // 2, **QUICK)
+        model = cv.TopicModel(1, likelihood="poisson", seed=seed, draws=draws, tune=draws // 2, **QUICK, **options)
         return model.fit(make(np.random.default_rng(seed)))
 
 

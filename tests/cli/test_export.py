@@ -13,7 +13,7 @@ pytestmark = pytest.mark.long
 def test_every_table_is_written_and_nothing_is_replaced_unasked(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(3.0, (7, 5)), 0.3)
-    options = {"chains": 2, "draws": 20, "tune": 10, "seed": 1, "threads": 1, "progress": False}
+    options = {"chains": 2, "draws": 8, "tune": 4, "seed": 1, "threads": 1, "progress": False}
     fit = cv.TopicModel(2, **options).fit(data)
     fit.save("f.nc")
     said = run("export", "f.nc", "tables").stdout

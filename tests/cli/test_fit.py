@@ -13,12 +13,12 @@ import countveil as cv
 from countveil.cli import fit as fits
 from countveil.cli import options
 from countveil.data.networks import above_diagonal
-from countveil.fit import choosing
 from countveil.fit.effects import Effects
 from countveil.fit.layers import tree_of
 from countveil.fit.totals import totals_of
 from countveil.inference.methods import METHODS, in_words
 from tests.commands import SHORT, fails, privatized, run
+from tests.joint import short_choices
 
 ACTORS = [f"actor{i}" for i in range(7)]
 QUICK = SHORT[2:]
@@ -79,8 +79,7 @@ def test_a_method_without_calibrated_intervals_prints_none_and_says_why(here):
 @pytest.mark.long
 def test_a_number_of_topics_that_is_chosen_says_by_what(here, monkeypatch):
     privatized()
-    monkeypatch.setattr(choosing, "CANDIDATES", (1, 2))
-    monkeypatch.setattr(choosing, "FEWER", ())
+    short_choices(monkeypatch)
     found = run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT[2:], "--topics", "auto", "--seed", "1")
     assert re.search(r"n_topics=\d(, [\w ]+)? predicts held-out reports best\.", found.stdout)
     fit = cv.TopicModel.load("f.nc")
@@ -179,7 +178,7 @@ def test_totals_are_said_by_the_fit_and_by_the_reports(here):
 def test_a_fit_that_leaves_counts_out_is_told_what_to_try(here):
     counts = np.random.default_rng(1).negative_binomial(0.05, 0.02, (150, 8))
     cv.simulate_release(counts, cv.PrivacyLevel("0.3", 1), np.random.default_rng(2)).save(here / "b.npz")
-    asked = ["fit", "topics", "b.npz", *SHORT, "--draws", "40", "--tune", "80", "-o"]
+    asked = ["fit", "topics", "b.npz", *SHORT, "--draws", "20", "--tune", "40", "-o"]
     assert 'Try likelihood="negative-binomial"' in " ".join(
         run(*asked, "f.nc", "--likelihood", "poisson").stdout.split()
     )
@@ -262,7 +261,7 @@ def test_components_of_a_tensor(network):
     asked = ["fit", "tensor", "events.npz", "-o", "fit.nc", "--components", "2", *QUICK]
     said = run(*asked, "--modes", "who, what, year").stdout
     fit = cv.TensorModel.load("fit.nc")
-    assert fit.posterior["posterior"]["factor_year"].shape == (2, 20, 4, 2)
+    assert fit.posterior["posterior"]["factor_year"].shape == (2, 8, 4, 2)
     assert list(fit.posterior["posterior"]["what"].to_numpy()) == ["x", "y"]
     for mode in ("who", "what", "year"):
         assert f"Components by share of all expected counts: {mode} " in said

@@ -9,7 +9,7 @@ from countveil.privacy._extras import Extras
 from countveil.report.loading import observed
 from tests.commands import fails, run
 
-QUICK = ["--components", "2", "--draws", "10", "--tune", "10", "--chains", "2", "--seed", "1", "--threads", "1"]
+QUICK = ["--components", "2", "--draws", "4", "--tune", "4", "--chains", "2", "--seed", "1", "--threads", "1"]
 LEVEL = cv.PrivacyLevel(1, 2)
 MONTHS = [str(month) for month in pd.period_range("2001-11", periods=12, freq="M")]
 

@@ -1,5 +1,7 @@
 """``countveil forecast``: a table of the steps to come."""
 
+import shutil
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -16,18 +18,26 @@ def data_of_release(counts):
     return cv.simulate_release(table, cv.PrivacyLevel(1, 2), np.random.default_rng(3))
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    """A working directory with a fit of months."""
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with fits of months."""
+    folder = tmp_path_factory.mktemp("made")
     counts = np.random.default_rng(1).poisson(4.0, (12, 3))
     data = cv.PrivatizedCounts(pd.DataFrame(counts, index=MONTHS, columns=["a", "b", "=c"]), 0.3)
-    cv.DynamicModel(2, **QUICK).fit(data).save("fit.nc")
-    data_of_release(counts).save("months.npz")
-    cv.DynamicModel(2, **QUICK).fit(data_of_release(counts)).save("months.nc")
-    cv.DynamicModel(2, **QUICK).fit(cv.NaiveCounts(counts)).save("naive.nc")
-    cv.TensorModel(2, **QUICK).fit(data).save("tensor.nc")
-    return tmp_path
+    cv.DynamicModel(2, **QUICK).fit(data).save(folder / "fit.nc")
+    data_of_release(counts).save(folder / "months.npz")
+    cv.DynamicModel(2, **QUICK).fit(data_of_release(counts)).save(folder / "months.nc")
+    cv.DynamicModel(2, **QUICK).fit(cv.NaiveCounts(counts)).save(folder / "naive.nc")
+    cv.TensorModel(2, **QUICK).fit(data).save(folder / "tensor.nc")
+    return folder
+
+
+@pytest.fixture
+def here(made, tmp_path, monkeypatch):
+    """A working directory with these."""
+    copy = shutil.copytree(made, tmp_path / "here")
+    monkeypatch.chdir(copy)
+    return copy
 
 
 def test_the_table_is_that_of_the_fit(here):

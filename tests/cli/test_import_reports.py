@@ -52,7 +52,7 @@ def test_a_table_is_imported_fitted_compared_and_reported(here):
     assert "made without the release" not in page
     assert "Wrote" in run("compare", "r.npz", "--topics", "1,2", "--folds", "2", "-o", "c.csv", *SHORT[2:]).stdout
 
-    same = cv.TopicModel(2, draws=20, tune=10, chains=2, seed=1, threads=1, progress=False)
+    same = cv.TopicModel(2, draws=8, tune=4, chains=2, seed=1, threads=1, progress=False)
     same.fit(cv.Reports(published(), m.Suppression(10)))
     np.testing.assert_array_equal(same.components_, cv.TopicModel.load("f.nc").components_)
 
@@ -124,7 +124,7 @@ def test_sparse_releases_are_fitted_shown_compared_and_reported(here):
     assert "Expected sum of counts" in run("show", "f.nc").stdout
     run("compare", "r.npz", "--topics", "1,2", "--folds", "2", "-o", "c.csv", *SHORT[2:])
     run("report", "f.nc", "-o", "f.html", "--release", "r.npz")
-    same = cv.TopicModel(2, draws=20, tune=10, chains=2, seed=1, threads=1, progress=False)
+    same = cv.TopicModel(2, draws=8, tune=4, chains=2, seed=1, threads=1, progress=False)
     same.fit(cv.PrivatizedCounts(truncated, 0.37))
     np.testing.assert_array_equal(same.components_, cv.TopicModel.load("f.nc").components_)
 

@@ -17,7 +17,7 @@ RNG = np.random.default_rng(3)
 COUNTS = pd.DataFrame(
     RNG.poisson(4.0, (10, 6)), index=[f"p{d}" for d in range(10)], columns=[f"w{v}" for v in range(6)]
 )
-TIME = ["--likelihood", "poisson", "--draws", "10", "--tune", "10", "--chains", "2", "--seed", "1", "--threads", "1"]
+TIME = ["--likelihood", "poisson", "--draws", "4", "--tune", "4", "--chains", "2", "--seed", "1", "--threads", "1"]
 
 
 def released(path, rows=10, level="1", **beside):
@@ -89,7 +89,7 @@ def test_topics_of_the_file_are_those_of_python_to_the_bit(here):
     said = " ".join(run("fit", "topics", "both.npz", "-o", "fit.nc", *SHORT).stdout.split())
     assert "2 releases of 10 x 6 counts" in said
     assert "All reports of one record together" in said
-    options = {"draws": 20, "tune": 10, "chains": 2, "seed": 1, "threads": 1, "progress": False}
+    options = {"draws": 8, "tune": 4, "chains": 2, "seed": 1, "threads": 1, "progress": False}
     other = cv.TopicModel(2, **options).fit(cv.join(["spring.npz", "autumn.npz"]))
     found = cv.TopicModel.load("fit.nc").posterior["posterior"]
     for name in ("theta", "phi"):

@@ -1,9 +1,9 @@
 """``countveil report``: what the page holds is tested in tests/report."""
 
 import json
+import shutil
 import subprocess
 import sys
-from itertools import takewhile
 
 import numpy as np
 import pandas as pd
@@ -14,14 +14,22 @@ from tests import hostile
 from tests.commands import fails, run
 
 
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with a release and its fit."""
+    folder = tmp_path_factory.mktemp("made")
     counts = pd.DataFrame(np.random.default_rng(1).poisson(2.0, (8, 5)), columns=list("abcde"))
     release = cv.privatize(counts, cv.PrivacyLevel(1, 1))
-    release.save("survey.npz")
-    cv.TopicModel(2, draws=8, tune=8, chains=1, seed=1, threads=1).fit(release).save("fit.nc")
-    return tmp_path
+    release.save(folder / "survey.npz")
+    cv.TopicModel(2, draws=8, tune=8, chains=1, seed=1, threads=1).fit(release).save(folder / "fit.nc")
+    return folder
+
+
+@pytest.fixture
+def here(made, tmp_path, monkeypatch):
+    copy = shutil.copytree(made, tmp_path / "here")
+    monkeypatch.chdir(copy)
+    return copy
 
 
 def test_a_page_is_written_with_and_without_the_release(here):
@@ -93,6 +101,13 @@ for path in sys.argv[1:]:
 """
 
 
+GREEDY = (
+    "external storage", "an external link", "149 GiB never written", "packed zeros", "one text many times",
+    "a chunk of more", "nested groups",
+)  # fmt: skip
+"""What reaches for files of others, or for memory."""
+
+
 def reported(paths):
     """[exit status, output, errors] of ``countveil report`` for each fit, and the peak memory of it all in bytes."""
     started = [sys.executable, "-c", STARTER, COMMANDS, *(str(path) for path in paths)]
@@ -104,14 +119,13 @@ def reported(paths):
 @pytest.mark.long
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="peak memory is in kilobytes on Linux")
 def test_hostile_fits_are_refused_in_one_line_and_little_memory(here, capsys):
-    """And nothing of the reader's own file is shown. Faults of facts alone: tests/common/test_fit_files.py."""
+    """And nothing of the reader's own file is shown. All the others: tests/common/test_fit_files.py."""
     victim = here / "victim"
     victim.write_text(hostile.VICTIM)
     counts = np.random.default_rng(1).poisson(1.0, (12, 9))
     release = cv.privatize(counts, cv.PrivacyLevel(1, 1), column_labels=[f"word{i}" for i in range(9)])
     cv.TopicModel(3, draws=10, tune=5, chains=2, seed=1, threads=1, progress=False).fit(release).save("valid.nc")
-    changes = dict(takewhile(lambda each: each[0] != "no seed", hostile.changes(victim).items()))
-    assert len(changes) >= 20
+    changes = {name: hostile.changes(victim)[name] for name in GREEDY}
     paths = {
         name: hostile.changed(here / "valid.nc", here / f"hostile-{place}.nc", change)
         for place, (name, (change, _)) in enumerate(changes.items())

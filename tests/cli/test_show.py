@@ -1,11 +1,13 @@
 """``countveil show``: what a fit says, once more."""
 
 import json
+import shutil
+from contextlib import chdir
 
 import pytest
 
 import countveil as cv
-from tests.commands import SHORT, fails, privatized, run
+from tests.commands import SHORT, fails, privatized, run, write_counts
 
 pytestmark = pytest.mark.long
 
@@ -14,12 +16,24 @@ def words(text):
     return " ".join(text.split())
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A folder with f.nc, and named.nc, whose first topic has a name; what the command printed that made it."""
+    folder = tmp_path_factory.mktemp("fitted")
+    with chdir(folder):
+        write_counts(folder)
+        privatized()
+        said = run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT, "--members", "3").stdout
+        cv.TopicModel.load("f.nc").parts.relabel({0: "trade"}).save("named.nc")
+    return folder, said
+
+
 @pytest.fixture
-def fitted(here):
-    """A folder with f.nc, whose first topic has a name; what the command printed that made it."""
-    privatized()
-    said = run("fit", "topics", "r.npz", "-o", "f.nc", *SHORT, "--members", "3").stdout
-    cv.TopicModel.load("f.nc").parts.relabel({0: "trade"}).save("named.nc")
+def fitted(made, tmp_path, monkeypatch):
+    """A working directory with these files in it; what the command printed."""
+    folder, said = made
+    shutil.copytree(folder, tmp_path / "own")
+    monkeypatch.chdir(tmp_path / "own")
     return said
 
 

@@ -12,7 +12,7 @@ from tests.joint import method_with, planted
 pytestmark = pytest.mark.long
 
 LEVEL = cv.PrivacyLevel(1, 1)
-SHORT = {"draws": 4, "tune": 3, "chains": 2, "seed": 1, "progress": False}
+SHORT = {"draws": 2, "tune": 1, "chains": 2, "seed": 1, "progress": False}
 
 
 def written(folder, n_rows=700, n_columns=40, rows_per_file=150, level=LEVEL, labels=True):
@@ -64,7 +64,7 @@ def test_unpacked_reports_are_those_in_memory(tmp_path):
 @pytest.mark.parametrize("method", ["gibbs", "augmented-gibbs", "cavi", "em"])
 def test_fits_on_disk_and_in_memory_are_the_same_bits(tmp_path, method):
     files, held = written(tmp_path / "parts")
-    method = method_with(method, max_iter=5)
+    method = method_with(method, max_iter=3)
     model = cv.TopicModel(3, method=method, threads=2, **SHORT)
     on_disk = cv.TopicModel(3, method=method, threads=1, **SHORT).fit(files)
     same_posterior(on_disk, model.fit(held))
@@ -112,7 +112,7 @@ def test_a_fit_on_disk_holds_no_reports_in_memory(tmp_path):
     files, _ = written(tmp_path / "parts", n_rows=3000, n_columns=600, rows_per_file=100, labels=False)
     n_bytes = 6 * int(files.unpacked().indptr[-1])
     assert n_bytes > 3e6
-    settings = SHORT | {"draws": 1, "tune": 2, "chains": 1}
+    settings = SHORT | {"draws": 1, "tune": 0, "chains": 1}
     cv.TopicModel(2, threads=1, **settings).fit(files)  # compilation and imports allocate, too
     tracemalloc.start()
     cv.TopicModel(2, threads=1, **settings).fit(files)

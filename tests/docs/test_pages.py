@@ -13,7 +13,7 @@ import pytest
 
 import countveil as cv
 from countveil.common.parameters import described_options
-from countveil.fit import choosing
+from tests.joint import short_choices
 from tests.pages import DIRECTIVES, DOCS, EVERYWHERE, INSTEAD, LANGUAGES, OTHERS, PAGES, ROOT, blocks_of, run_page
 from tests.served import served
 
@@ -108,8 +108,7 @@ def countveil(tmp_path_factory):
 def test_every_code_block_runs(page, tmp_path, monkeypatch, countveil):
     mpl.use("Agg")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(choosing, "CANDIDATES", (1, 2))  # for "auto", which tries up to a hundred
-    monkeypatch.setattr(choosing, "FEWER", ())
+    short_choices(monkeypatch)  # "auto" tries up to a hundred components
     left = run_page(page, tmp_path, countveil if page.name != "README.md" else None)
     AFTER.get(page.name, lambda *_: None)(left, tmp_path)
     if "pyplot" in vars(mpl):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import countveil as cv
-from tests.strangers import installed, open_folder, own_folder, run
+from tests.strangers import compiled_folder, installed, open_folder, own_folder, run
 
 pytestmark = pytest.mark.long
 
@@ -22,7 +22,7 @@ out = Path(sys.argv[1])
 counts = np.random.default_rng(1).poisson(1.0, (12, 6))
 release = cv.privatize(counts, cv.PrivacyLevel(1, 1))
 release.save(out / "release.npz")
-model = cv.TopicModel(2, method="augmented-gibbs", likelihood="poisson", draws=60, tune=2, chains=2, seed=1)
+model = cv.TopicModel(2, draws=60, tune=2, chains=2, seed=1)
 fit = model.fit(cv.Release.load(out / "release.npz"), checkpoint=out / "chains.npz")
 fit.save(out / "fit.nc")
 print(cv.TopicModel.load(out / "fit.nc").diagnostics().verdict)
@@ -34,8 +34,7 @@ print(cv.plotting.prevalence(fit).figure)
 def machine():
     """A folder with a read-only installation, and one for compiled functions."""
     with open_folder() as folder:
-        installed(folder)
-        own_folder(folder / "numba")
+        compiled_folder(installed(folder), folder / "numba")
         yield folder
 
 

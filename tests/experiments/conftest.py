@@ -5,7 +5,7 @@ from countveil.experiments.demo import Plan, run
 from countveil.planning.contenders import Sampling
 from tests.silent import Silent
 
-TINY = Sampling(n_topics=4, chains=2, tune=5, draws=5)
+TINY = Sampling(n_topics=4, chains=1, tune=3, draws=4)
 
 
 @pytest.fixture(scope="session")

@@ -46,7 +46,7 @@ def test_every_contender_on_every_draw(watched):
 def test_longer_chains_are_for_what_is_printed(watched):
     study, _ = watched
     draws = study.printed.posterior["posterior"].sizes
-    assert (draws["chain"], draws["draw"], study.printed.tune) == (4, 40, 40)
+    assert (draws["chain"], draws["draw"], study.printed.tune) == (2, 32, 24)
     assert (study.printed_level, study.printed.n_topics) == ("1", 4)
     assert (study.printed.likelihood, study.printed.prior_shape) == (None, None)  # the defaults
 

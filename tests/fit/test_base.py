@@ -29,6 +29,7 @@ from tests import hostile
 from tests.joint import draw_reports, planted
 
 SHORT = {"draws": 20, "tune": 20, "chains": 2, "seed": 1, "progress": False}
+STUDIED = {"likelihood": "poisson", "tune": 60, "chains": 1, "seed": 1, "progress": False}
 WORDS = ["Käse", "水", "naïve", "a b", "слово", "", "word", "λ"]
 DOCS = [f"Döküment {d}" for d in range(12)]
 
@@ -60,8 +61,8 @@ def fit():
 @pytest.fixture(scope="module")
 def study():
     """(mu, topics, signed reports, fit of ours) on planted topics."""
-    mu, topics, observations, reports = planted(300, 80, 4, np.exp(-0.5), seed=3)
-    ours = TopicModel(4, draws=100, tune=100, chains=1, seed=1, progress=False).fit(observations)
+    mu, topics, observations, reports = planted(200, 60, 4, np.exp(-0.5), seed=3)
+    ours = TopicModel(4, draws=50, **STUDIED).fit(observations)
     return mu, topics, reports, ours
 
 
@@ -261,7 +262,7 @@ def test_data_without_anything_in_it_can_be_fitted(reports):
 @pytest.mark.filterwarnings("ignore::countveil.inference.diagnostics.FitWarning")
 def test_a_prior_that_drives_factors_to_nothing_still_gives_numbers():
     reports = np.random.default_rng(4).integers(-3, 6, (6, 1))
-    found = TopicModel(3, **{**SHORT, "draws": 400}, prior_shape=0.01).fit(PrivatizedCounts(reports, 0.5))
+    found = TopicModel(3, **{**SHORT, "draws": 150}, prior_shape=0.01).fit(PrivatizedCounts(reports, 0.5))
     assert np.isfinite(found.rate()).all()
     assert np.isfinite(found.components_).all()
     assert np.isfinite(found.top_words()["prevalence"]).all()
@@ -270,7 +271,7 @@ def test_a_prior_that_drives_factors_to_nothing_still_gives_numbers():
 @pytest.mark.long
 def test_planted_topics_are_found_where_the_naive_way_fails(study):
     mu, topics, reports, ours = study
-    naive = TopicModel(4, draws=50, tune=100, chains=1, seed=1, progress=False).fit(NaiveCounts(reports))
+    naive = TopicModel(4, draws=20, **STUDIED).fit(NaiveCounts(reports))
     error = {name: topic_error(topics, f.components_) for name, f in (("ours", ours), ("naive", naive))}
     mae = {name: np.abs(f.rate() - mu).mean().item() for name, f in (("ours", ours), ("naive", naive))}
     assert error["ours"] < 0.5 * error["naive"]
@@ -282,7 +283,7 @@ def test_planted_topics_are_found_where_the_naive_way_fails(study):
 def test_new_documents_get_the_topics_they_were_made_of(study):
     _, topics, _, ours = study
     rng = np.random.default_rng(5)
-    theta = rng.gamma(0.3, 1.0, (80, 4)) * 600.0
+    theta = rng.gamma(0.3, 1.0, (40, 4)) * 600.0
     order = match_topics(topics, ours.components_)
     for level in (0.0, np.exp(-0.5)):
         reports = draw_reports(theta @ topics, np.asarray(level), rng)

@@ -7,13 +7,13 @@ import pandas as pd
 import pytest
 
 import countveil as cv
-from countveil.fit import choosing, forecasts
+from countveil.fit import forecasts
 from countveil.fit.component_tables import component_counts
 from countveil.fit.forecasts import over_cells
 from countveil.fit.results import check_file
 from countveil.inference.posterior import factor_draws, parameter_draws
 from countveil.inference.starts.given import Given
-from tests.joint import draw_reports
+from tests.joint import draw_reports, short_choices
 
 QUICK = {"draws": 40, "tune": 60, "chains": 2, "seed": 1, "threads": 1, "progress": False}
 BRIEF = QUICK | {"draws": 4, "tune": 4}
@@ -261,7 +261,7 @@ def test_offsets_are_refused_in_words(planted):
 def test_volumes_of_steps_of_their_own(planted):
     rates = planted[2] * np.where(np.arange(30) % 3 == 0, 4.0, 1.0)[:, None]
     data = cv.ExactCounts(np.random.default_rng(1).poisson(rates))
-    found = cv.DynamicModel(2, steady=False, **QUICK | {"tune": 300}).fit(data)
+    found = cv.DynamicModel(2, steady=False, **QUICK | {"tune": 150}).fit(data)
     volume = found.posterior["posterior"]["volume"].mean(("chain", "draw")).to_numpy()
     assert volume.shape == (30,)
     assert volume[::3].mean() > 2.0 * np.delete(volume, np.s_[::3]).mean()
@@ -323,8 +323,7 @@ def test_the_background_stays_the_first_component_in_draws_tables_and_starts(mon
 
 @pytest.mark.parametrize(("background", "least"), [(False, 1), (True, 2)])
 def test_a_number_that_is_chosen_leaves_a_component_beside_the_background(monkeypatch, background, least):
-    monkeypatch.setattr(choosing, "CANDIDATES", ())
-    monkeypatch.setattr(choosing, "FEWER", (1, 2))
+    short_choices(monkeypatch)
     data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(4.0, (12, 8)), 0.3)
     fit = cv.DynamicModel("auto", background=background, **BRIEF).fit(data)
     tried = getattr(fit, "selection_", None)  # a single number is not compared

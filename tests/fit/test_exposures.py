@@ -16,7 +16,8 @@ from countveil.selection import hold_out
 pytestmark = pytest.mark.long
 
 SHAPE = (9, 5)
-OPTIONS = {"draws": 30, "tune": 30, "chains": 2, "seed": 1, "threads": 1, "progress": False}
+OPTIONS = {"draws": 10, "tune": 10, "chains": 2, "seed": 1, "threads": 1, "progress": False}
+LONGER = OPTIONS | {"draws": 30, "tune": 30}
 
 
 def scene(seed=1):
@@ -179,7 +180,7 @@ def test_hidden_cells_and_folds_keep_them():
     models = {k: cv.TopicModel(k, likelihood="poisson", **OPTIONS) for k in (1, 2)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        found = cv.compare(data, list(models.values()), folds=2, seed=1, threads=1, progress=False)
+        found = cv.compare(data, list(models.values()), 2, 1, draws=5, tune=5, threads=1, progress=False)
     assert np.isfinite(found.scores).all()
 
 
@@ -190,7 +191,7 @@ def test_dispersed_counts_have_them_too():
     counts = rng.negative_binomial(bursts / -np.log1p(-p), 1.0 - p)
     data = cv.ExactCounts(counts, exposure=exposure)
     model = cv.PoissonFactorization(
-        "dk,vk->dv", {"k": 1}, likelihood="negative-binomial", dispersion="column", **OPTIONS
+        "dk,vk->dv", {"k": 1}, likelihood="negative-binomial", dispersion="column", **LONGER
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -208,7 +209,7 @@ def test_tensors_have_them_along_their_axes():
     data = cv.ExactCounts(counts, exposure=exposure)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        fit = cv.TensorModel(1, likelihood="poisson", **OPTIONS).fit(data)
+        fit = cv.TensorModel(1, likelihood="poisson", **LONGER).fit(data)
     found = fit.rate().to_numpy() / exposure
     assert np.abs(np.log(found / rates)).mean() < 0.2
     assert fit.predict_counts(1, rng, data).shape == (1, 10, 6, 4)

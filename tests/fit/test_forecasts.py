@@ -48,9 +48,9 @@ def places_of_what_came(steady, seed=1, tune=20, draws=20):
         data = cv.PrivatizedCounts(counts[:STEPS] + noise, 0.4)
         own = chain._replace(volume=chain.volume[:STEPS])
         state = gibbs.State((np.maximum(x[:STEPS], 1e-150), phi), (packed(own), np.ones(1)), 0)
-        streams, drawn, wrong = Streams.of_chain(seed, run), [], []
+        streams, plan, drawn, wrong = Streams.of_chain(seed, run), Plan(data, model), [], []
         for sweep in range(tune + 2 * draws):
-            state, _ = gibbs.step(state, Plan(data, model), model, streams, SERIAL)
+            state, _ = gibbs.step(state, plan, model, streams, SERIAL)
             if sweep >= tune and sweep % 2:
                 drawn.append(counts_to_come(prior, state, rng, 1.0))
                 wrong.append(counts_to_come(prior, state, rng, 0.1))
@@ -261,16 +261,14 @@ def test_rules_look_back_to_steps_that_were_seen():
 @pytest.mark.parametrize("alpha", [0.0, 0.5])
 def test_estimates_have_the_counts_for_their_mean_and_their_variance(alpha):
     rng, counts = np.random.default_rng(1), np.array([[0, 1, 4], [9, 0, 2]])
-    draws = []
-    for _ in range(4000):
-        reports = counts + draw_reports(np.zeros(counts.shape), np.asarray(alpha), rng)
-        mask = np.array([[False, False, True], [False] * 3])
-        draws.append(estimates_of(cv.PrivatizedCounts(np.maximum(reports, 0), alpha, mask=mask)))
-    found, variance = (np.array(each) for each in zip(*draws, strict=True))
+    mask, draws = np.array([[False, False, True], [False] * 3]), 4000  # one below another
+    reports = np.tile(counts, (draws, 1)) + draw_reports(np.zeros((2 * draws, 3)), np.asarray(alpha), rng)
+    data = cv.PrivatizedCounts(np.maximum(reports, 0), alpha, mask=np.tile(mask, (draws, 1)))
+    found, variance = (each.reshape(draws, 2, 3) for each in estimates_of(data))
     assert np.isnan(found[:, 0, 2]).all()
     left = np.ones(counts.shape, dtype=bool)
     left[0, 2] = False
-    error = found.std(axis=0)[left] / np.sqrt(len(draws)) + 1e-12
+    error = found.std(axis=0)[left] / np.sqrt(draws) + 1e-12
     assert (np.abs(found.mean(axis=0)[left] - counts[left]) < 4.5 * error).all()
     np.testing.assert_allclose(variance.mean(axis=0)[left], found.var(axis=0)[left], rtol=0.15)
 

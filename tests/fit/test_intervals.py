@@ -128,7 +128,7 @@ def test_tables_have_intervals_only_where_they_are_calibrated(fits, model, metho
     made = fits(model, method, kind)
     calibrated = METHODS[method].calibrated and kind != "naive"
     fits_of_it = [made]
-    if model == "topics":  # files state method and observations in the same way whatever the model
+    if model == "topics" and method in {"gibbs", "cavi"}:  # files state methods and observations alike for all
         made.save(tmp_path / "fit.nc")
         fits_of_it.append(cv.TopicModel.load(tmp_path / "fit.nc"))
     for fit in fits_of_it:
@@ -182,7 +182,11 @@ def coverage(method, kind, alpha, runs):
         noise = rng.geometric(1 - alpha, mu.shape) - rng.geometric(1 - alpha, mu.shape)
         reports = rng.poisson(mu) + noise
         data = cv.NaiveCounts(reports) if kind == "naive" else cv.PrivatizedCounts(reports, alpha)
-        lengths = {"tune": 100, "draws": 150, "chains": 1} if METHODS[method].samples else {"draws": 400}
+        lengths = (
+            {"tune": 60, "draws": 120, "chains": 1, "likelihood": "poisson"}
+            if METHODS[method].samples
+            else {"draws": 400}
+        )
         model = cv.TopicModel(
             2,
             method=method_with(method, thin=3),
@@ -205,5 +209,5 @@ def coverage(method, kind, alpha, runs):
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_called_calibrated_holds_the_truth_and_nothing_else_does(method, kind):
     calibrated = METHODS[method].calibrated and kind != "naive"
-    found = coverage(method, kind, alpha=0.6, runs=8 if calibrated else 2)
+    found = coverage(method, kind, alpha=0.6, runs=6 if calibrated else 2)
     assert (found >= LEAST) is calibrated, found

@@ -14,7 +14,7 @@ from countveil.fit.known_topics import WEIGHT
 from countveil.fit.parts import n_anchored_alike
 from countveil.inference.methods import METHODS
 from countveil.models.priors import GammaPrior, LearnedShapePrior, RegressionPrior, SeededPrior
-from tests.joint import method_with, planted
+from tests.joint import method_with, planted, short_choices
 
 QUICK = {"draws": 30, "tune": 30, "chains": 2, "seed": 1, "threads": 1, "progress": False}
 SHORT = QUICK | {"draws": 3, "tune": 3}
@@ -301,7 +301,8 @@ def test_seeds_go_with_covariates_bursts_methods_and_starts(seeded):
 
 
 @pytest.mark.long
-def test_as_many_topics_are_chosen_as_have_seeds_or_more():
+def test_as_many_topics_are_chosen_as_have_seeds_or_more(monkeypatch):
+    short_choices(monkeypatch, (5, 7, 10))
     small = pd.DataFrame(SEEDED_REPORTS[:30, :20], columns=SEEDED_WORDS[:20])
     seeds = {f"topic of {word}": [word] for word in SEEDED_WORDS[:7]}
     chosen = cv.TopicModel("auto", seeds=seeds, **SEEDED_SHORT).fit(cv.PrivatizedCounts(small, alpha=np.exp(-1.0)))

@@ -1,5 +1,6 @@
 """Topics of topics: what they are given, found and refused, in memory and from files."""
 
+from copy import deepcopy
 from types import SimpleNamespace
 
 import numpy as np
@@ -105,8 +106,8 @@ def test_shares_are_of_expected_words(likelihood, data):
 
 
 @pytest.mark.long
-def test_names_and_merged_topics_are_those_of_all_tables(data):
-    fit = cv.TopicModel([4, 2], **OPTIONS).fit(data)
+def test_names_and_merged_topics_are_those_of_all_tables(fitted):
+    fit = deepcopy(fitted)
     one, other = sorted(groups_of(fit)[0])
     fit.parts.relabel({one: "economy"})
     table = fit.parts.upper_topics(4)
@@ -264,7 +265,7 @@ def test_a_fit_may_begin_at_a_flat_one_and_be_compared_with_it(data):
     deep = cv.TopicModel([4, 2], start=flat, **short)
     assert len(deep.fit(data).parts.upper_topics()) == 8
     models = {"flat": cv.TopicModel(4, **short), "layers": cv.TopicModel([4, 2], **short)}
-    found = cv.compare(data, models, folds=2, seed=1, progress=False)
+    found = cv.compare(data, models, folds=2, seed=1, draws=5, tune=5, progress=False)
     assert set(found.table["model"]) == {"flat", "layers"}
 
 

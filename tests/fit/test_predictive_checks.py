@@ -378,7 +378,7 @@ def test_joined_releases_are_as_a_fit_expects_whether_they_were_cut_at_zero_or_n
     rng, level = np.random.default_rng(1), cv.PrivacyLevel(epsilon=1, precision=2)
     counts = rng.poisson(rng.gamma(0.5, 1.0, (60, 2)) @ rng.gamma(0.5, 1.0, (2, 15)))
     data = cv.join([cv.simulate_release(counts, level, rng, truncate=truncate) for _ in range(2)])
-    fit = cv.TopicModel(2, likelihood="poisson", chains=2, seed=1, progress=False).fit(data)
+    fit = cv.TopicModel(2, likelihood="poisson", **QUICK).fit(data)
     found = check(fit, data).statistics
     assert not any(each.fails for each in found)
     assert stats.binom.sf(len(outside(fit, data)) - 1, len(found), 0.05) > 1e-3
@@ -547,7 +547,7 @@ def known(stub):
 def test_releases_of_true_rates_are_hardly_ever_doubted(kind, observe):
     """And those of half of the rates always are."""
     doubted = 0
-    for seed in range(100):
+    for seed in range(50):
         fit, data = case(np.random.default_rng([7, seed]), kind, observe)
         doubted += bool(module.failed(found_in(known(fit), data)))
     assert doubted == 0

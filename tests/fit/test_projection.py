@@ -95,7 +95,7 @@ def test_known_offsets_do_not_change_the_total_of_a_projection(method, offset):
     counts = rng.poisson(8.0 * rng.gamma(0.5, 1.0, (60, 1)) * rng.gamma(0.5, 1.0, (1, 20)))
     reports = counts + draw_reports(np.zeros((60, 20)), 0.5, rng)
     data = cv.PrivatizedCounts(reports, 0.5, row_offset=np.full(60, offset))
-    fit = cv.TopicModel(2, method=method, **SHORT).fit(data)
+    fit = cv.TopicModel(2, method=method, **SHORT | {"draws": 40}).fit(data)
     assert fit.transform(data).sum() == pytest.approx(counts.sum(), rel=0.1)
 
 

@@ -53,8 +53,9 @@ def test_the_reports_total_is_unbiased_with_the_error_that_it_states(levels, tru
 @pytest.mark.parametrize("hidden", [HIDDEN, np.zeros(SIZE, dtype=bool)])
 @pytest.mark.parametrize("likelihood", ["poisson", "negative-binomial"])
 def test_the_fit_s_total_is_of_all_draws_and_of_the_cells_that_were_seen(likelihood, hidden):
-    data = cv.PrivatizedCounts(bursty(), 0.3, hidden)
-    fit = fitted(cv.TopicModel(2, likelihood=likelihood, **SHORT | {"draws": 110}), data)
+    hidden = hidden[:20, :15]
+    data = cv.PrivatizedCounts(bursty()[:20, :15], 0.3, hidden)
+    fit = fitted(cv.TopicModel(2, likelihood=likelihood, **SHORT | {"draws": 110, "tune": 5}), data)
     found = totals_of(fit, data)
     assert found.fitted == pytest.approx(float(fit.rate().to_numpy()[~hidden].sum()), rel=1e-6)
     assert found.fitted_lower < found.fitted < found.fitted_upper
@@ -75,29 +76,33 @@ def test_large_counts_that_an_optimiser_takes_for_noise_are_missed_in_the_sum():
     assert f"{TRY}." in fit.diagnostics().verdict
 
 
-def test_a_fit_keeps_its_totals_and_says_what_speaks_against_them():
+@pytest.fixture(scope="module")
+def left_out():
+    """Reports of bursty counts, and a Poisson fit that takes many of these for noise."""
     counts = np.random.default_rng(1).negative_binomial(0.05, 0.02, SIZE)
-    noise = two_sided_geometric(np.full(SIZE, 0.75), np.random.default_rng(3))
-    data = cv.PrivatizedCounts(counts + noise, 0.75)
-    fit = fitted(cv.TopicModel(2, likelihood="poisson", **SHORT), data)
+    reports = counts + two_sided_geometric(np.full(SIZE, 0.75), np.random.default_rng(3))
+    data = cv.PrivatizedCounts(reports, 0.75)
+    return reports, data, fitted(cv.TopicModel(2, likelihood="poisson", **SHORT), data)
+
+
+def test_a_fit_keeps_its_totals_and_says_what_speaks_against_them(left_out):
+    reports, data, fit = left_out
+    brief = SHORT | {"draws": 4, "tune": 4}
     assert fit.totals() == totals_of(fit, data)
     assert f"falls short: {fit.totals()}. Counts that come in bursts" in fit.diagnostics().verdict
     less = fit.totals()._replace(reported=1.0, error=1.0)
     assert doubt_of(less, fit).startswith("The sum of the true counts is too high")
     assert doubt_of(less._replace(reported=fit.totals().fitted), fit) == ""
     for dispersion, other in (("global", "column or row"), ("column", "row")):
-        bursts = fitted(cv.TopicModel(2, dispersion=dispersion, **SHORT), data)
+        bursts = fitted(cv.TopicModel(2, dispersion=dispersion, **brief), data)
         short = bursts.totals()._replace(fitted_upper=1.0, reported=1e6)
         assert doubt_of(short, bursts).endswith(f"or a dispersion by {other}, may help.")
-    naive = fitted(cv.TopicModel(2, likelihood="poisson", **SHORT), cv.NaiveCounts(counts + noise))
+    naive = fitted(cv.TopicModel(2, likelihood="poisson", **brief), cv.NaiveCounts(reports))
     assert doubt_of(less, naive) == ""
 
 
-def test_a_poisson_fit_that_leaves_counts_out_is_told_what_to_try():
-    counts = np.random.default_rng(1).negative_binomial(0.05, 0.02, SIZE)
-    noise = two_sided_geometric(np.full(SIZE, 0.75), np.random.default_rng(3))
-    data = cv.PrivatizedCounts(counts + noise, 0.75)
-    poisson = fitted(cv.TopicModel(2, likelihood="poisson", **SHORT), data)
+def test_a_poisson_fit_that_leaves_counts_out_is_told_what_to_try(left_out):
+    _, data, poisson = left_out
     found = totals_of(poisson, data)
     assert found.falls_short
     assert 'Try likelihood="negative-binomial".' in advice_on(found, poisson)
@@ -208,7 +213,7 @@ def test_counts_are_drowned_where_noise_alone_may_make_nearly_their_sum(totals, 
 def test_a_sampler_of_counts_that_noise_drowns_is_not_to_be_trusted_and_warns(mean, drowned):
     rng, alpha = np.random.default_rng(3), np.exp(-0.1)
     counts = rng.poisson(mean, (20, 30))
-    long = SHORT | {"chains": 4, "tune": 200, "draws": 50}  # from so many on a fit warns
+    long = SHORT | {"chains": 4, "tune": 60, "draws": 50}  # from so many on a fit warns
     model = cv.TopicModel(1, likelihood="poisson", prior_shape=2.0, **long)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
@@ -224,7 +229,7 @@ def test_a_block_that_stands_out_of_a_large_sparse_table_is_data_enough():
     counts = np.zeros((100, 100), dtype=int)
     counts[:5, :4] = rng.poisson(100.0, (5, 4))
     reports = counts + two_sided_geometric(np.full(counts.shape, alpha), rng)
-    long = SHORT | {"tune": 200, "draws": 50}
+    long = SHORT | {"tune": 80, "draws": 50}
     fit = fitted(cv.TopicModel(1, likelihood="poisson", **long), cv.PrivatizedCounts(reports, alpha))
     found = fit.totals()
     assert found.reported < 5.0 * found.error
@@ -233,7 +238,7 @@ def test_a_block_that_stands_out_of_a_large_sparse_table_is_data_enough():
 
 def test_a_sampler_whose_total_is_far_off_is_not_to_be_trusted_and_warns():
     noise = two_sided_geometric(np.full((60, 40), 0.5), np.random.default_rng(1))
-    long = SHORT | {"chains": 2, "draws": 200, "tune": 100}
+    long = SHORT | {"chains": 2, "draws": 100, "tune": 60}
     model = cv.TopicModel(1, likelihood="poisson", prior_shape=50.0, prior_rate=0.05, **long)
     with pytest.warns(FitWarning, match="The sum of the true counts is too high"):
         fit = model.fit(cv.PrivatizedCounts(noise, 0.5))

@@ -126,7 +126,7 @@ def mutated_zip(content: bytes, rng: random.Random) -> bytes:
     elif kind == 6:
         members.append((rng.choice((name, "../out.npy", "/etc/out", "a" * 300, "")), inner))
     else:
-        members[place] = (name, inner + bytes(rng.choice((1, 1000, 10_000_000))))
+        members[place] = (name, inner + bytes(rng.choice((1, 1000, 2_000_000))))
     made = io.BytesIO()
     method = rng.choice((zipfile.ZIP_DEFLATED, zipfile.ZIP_DEFLATED, zipfile.ZIP_STORED, zipfile.ZIP_BZIP2))
     with zipfile.ZipFile(made, "w", method) as archive:

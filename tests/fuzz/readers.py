@@ -8,6 +8,7 @@ import random
 import zipfile
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import NamedTuple
@@ -191,6 +192,7 @@ def read_study(path: Path) -> None:
     study.load(path).describe()
 
 
+@cache
 def fits() -> dict[str, bytes]:
     """Topics by a sampler and by an optimiser that can go on, and communities; the same bytes every time."""
     import warnings
@@ -215,6 +217,7 @@ def fits() -> dict[str, bytes]:
     return {name: _saved(each.save, name) for name, each in made.items()}
 
 
+@cache
 def compact_fits() -> dict[str, bytes]:
     """Draws that are rounded and packed, and a summary in the place of some; the same bytes every time."""
     from unittest.mock import patch

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.long
 
 SHORT = Sampling(1, 4, 4)
 PLANS = {
-    "theorems": theorems.Plan(50, 12),
+    "theorems": theorems.Plan(20, 12),
     "skellam": skellam.Plan(5000),
     "true-counts": true_counts.Plan(8, 7, 2, SHORT),
     "theta-given-phi": theta_given_phi.Plan(8, 7, 2, 8),
@@ -81,9 +81,8 @@ def test_a_case_study_at_a_tiny_size(name, data, fits, tmp_path):
     found = case_module(name).run(bench, PLANS[name])
     assert len(found.numbers) > 0
     assert {each.outcome for each in found.verdicts} <= {HOLDS, FAILS, UNTESTED}
-    style.save(found.figure, [tmp_path / "f.png", tmp_path / "f.svg"])
+    style.save(found.figure, [tmp_path / "f.png"])  # and as SVG by tests/papers/test_main.py
     assert (tmp_path / "f.png").read_bytes().startswith(b"\x89PNG")
-    assert "</svg>" in (tmp_path / "f.svg").read_text()
     again = case_module(name).run(bench, PLANS[name])
     pd.testing.assert_frame_equal(found.numbers, again.numbers)
 

@@ -11,6 +11,7 @@ from countveil.fit.parts import Parts
 from countveil.inference.diagnostics import Diagnostics, State, Totals, verdict_of
 from countveil.report import checklist_of
 from countveil.report.checklist import Files, priors_of
+from tests.joint import short_choices
 from tests.report.conftest import QUICK, WORDS, release_of
 
 pytestmark = pytest.mark.long
@@ -124,7 +125,8 @@ def test_a_fit_without_calibrated_intervals_has_none_and_no_check(release):
     assert found["Convergence"].name
 
 
-def test_the_comparison_that_chose_the_number_of_topics_is_said():
+def test_the_comparison_that_chose_the_number_of_topics_is_said(monkeypatch):
+    short_choices(monkeypatch)
     fit = cv.TopicModel("auto", **QUICK).fit(cv.PrivatizedCounts(COUNTS, 0.3))
     found = items(fit)["Number of components"]
     assert found.done

@@ -14,7 +14,15 @@ from countveil.fit.reading import FitReader
 from countveil.inference.diagnostics import Diagnostics, Share, State, diagnose_optimiser
 from countveil.privacy._text import plain
 from countveil.report import render, write_report
-from countveil.report.page import LONGEST_VALUE, diagnostic_rows, headline_of, labels_for_readers, parameters, trust
+from countveil.report.page import (
+    LONGEST_VALUE,
+    diagnostic_rows,
+    headline_of,
+    labels_for_readers,
+    parameters,
+    template_of_page,
+    trust,
+)
 from countveil.report.sections import cards, number, percent
 from tests import dates
 from tests.effects import the_fit
@@ -430,6 +438,7 @@ def test_files_that_are_no_fits_are_refused(tmp_path):
 
 
 def test_without_jinja_the_error_says_what_to_install(topic_fit, monkeypatch):
+    template_of_page.cache_clear()
     monkeypatch.setitem(__import__("sys").modules, "jinja2", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install '\.\[report\]'"):
         render(topic_fit)

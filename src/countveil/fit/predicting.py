@@ -1,6 +1,6 @@
 """What a fit predicts: releases like the one fitted, true counts, and how probable counts and reports are."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,7 @@ def predict_reports(fit: "FactorizationEstimator", n: int, rng: np.random.Genera
     per_row = level.size == model.rows.shape[0]
     level = level.reshape(-1, 1) if per_row else level.reshape(model.rows.shape[0], -1)
     reports = simulated_reports(laws, noise, level, model.likelihood, rng, fit._reader.exposure_matrix)
-    return xr.concat([over_data(fit, each, "reports") for each in reports], dim="release")
+    return along(fit, {"release": len(reports)}, reports, "reports")
 
 
 def releases_alike(fit: "FactorizationEstimator", draws: list[Any], X: Any, rng: np.random.Generator) -> xr.DataArray:
@@ -69,16 +69,16 @@ def releases_alike(fit: "FactorizationEstimator", draws: list[Any], X: Any, rng:
     matrix = fit._reader.data_matrix(fit._reader.own_data("X", X))
     made, likelihood = matrix.provenance.published, fit.model_.likelihood
     assert made is not None
-    every, releases = np.arange(fit._reader.matrix_shape[0]), []
-    published = made_with(made)
-    for (theta, phi), own in draws:
-        rates = rates_at(theta, phi, fit._reader.exposure_matrix)
-        counts = likelihood.sample(rates, rng, parameters_of_rows(likelihood, own, every))
-        each = (made_alike(report, counts, rng) for report in published)
-        releases.append([over_data(fit, values, "reports", np.nan) for values in each])
-    if len(published) == 1:
-        return xr.concat([each[0] for each in releases], dim="release")
-    return xr.concat([xr.concat(each, dim="report") for each in releases], dim="release")
+    every, published = np.arange(fit._reader.matrix_shape[0]), made_with(made)
+
+    def reports() -> Iterator[np.ndarray]:
+        for (theta, phi), own in draws:
+            rates = rates_at(theta, phi, fit._reader.exposure_matrix)
+            counts = likelihood.sample(rates, rng, parameters_of_rows(likelihood, own, every))
+            yield from (made_alike(report, counts, rng) for report in published)
+
+    axes = {"release": len(draws)} | ({"report": len(published)} if len(published) > 1 else {})
+    return along(fit, axes, reports(), "reports", np.nan)
 
 
 def predict_counts(fit: "FactorizationEstimator", n: int, rng: np.random.Generator, X: Any = None) -> xr.DataArray:
@@ -100,11 +100,13 @@ def predict_counts(fit: "FactorizationEstimator", n: int, rng: np.random.Generat
     show = fit.progress if data is not None and data.totals is not None else False
     with compiling_told(show), progress_bar(show, "tables") as bar:
         task = bar.add_task("predicting counts", total=n, score="")
-        made = []
-        for each in tables:
-            made.append(over_data(fit, each, "counts"))
-            bar.update(task, completed=len(made))
-    return xr.concat(made, dim="table")
+
+        def told() -> Iterator[np.ndarray]:
+            for made, table in enumerate(tables, 1):
+                yield table
+                bar.update(task, completed=made)
+
+        return along(fit, {"table": n}, told(), "counts")
 
 
 def count_intervals(
@@ -301,11 +303,29 @@ def modelled_matrix(fit: "FactorizationEstimator") -> np.ndarray | None:
 def over_data(fit: "FactorizationEstimator", matrix: np.ndarray, name: str, left_out: float = 0) -> xr.DataArray:
     """A matrix of cells over the data's axes: a pair on both sides, ``left_out`` where there is no cell."""
     array, has = posteriors.rate_array(matrix, *fit._fitted(), name), fit._modelled_cells()
-    if has is None:
-        return array
-    values = array.to_numpy()
+    return array if has is None else array.copy(data=on_both_sides(fit, array.to_numpy(), has, left_out))
+
+
+def on_both_sides(fit: "FactorizationEstimator", values: np.ndarray, has: np.ndarray, left_out: float) -> np.ndarray:
+    """Values over the data's axes: a pair on both sides, ``left_out`` where there is no cell."""
     rest = np.where(has.T, values.T, left_out) if fit._in_pairs else left_out
-    return array.copy(data=np.where(has, values, rest).astype(values.dtype))
+    return np.where(has, values, rest).astype(values.dtype)
+
+
+def along(
+    fit: "FactorizationEstimator", axes: dict[str, int], matrices: Iterable[np.ndarray], name: str, left_out: float = 0
+) -> xr.DataArray:
+    """Matrices of cells as ``over_data`` has them, after new axes of these lengths; labels, which are slow, once."""
+    waiting, has = iter(matrices), fit._modelled_cells()
+    first = next(waiting)
+    labelled = over_data(fit, first, name, left_out)
+    values = np.empty((*axes.values(), *labelled.shape), labelled.dtype)
+    each = values.reshape(-1, *labelled.shape)
+    each[0] = labelled
+    for i, matrix in enumerate(waiting, 1):
+        own = posteriors.over_output(matrix, fit.model_)
+        each[i] = own if has is None else on_both_sides(fit, own, has, left_out)
+    return xr.DataArray(values, dims=(*axes, *labelled.dims), coords=labelled.coords, name=name)
 
 
 def cells_of(fit: "FactorizationEstimator", data: Observations | None, chosen: np.ndarray | None) -> Iterator[Cells]:

@@ -295,12 +295,15 @@ def rate_array(
     matrix: np.ndarray, tree: xr.DataTree, model: Factorization, layout: Layout, name: str = "rate"
 ) -> xr.DataArray:
     """A matrix of cells as an array over the output's axes, labelled."""
+    dims, draws = layout.dims_of(model.spec.output), tree["posterior"]
+    return xr.DataArray(over_output(matrix, model), dims=dims, coords={d: draws[d].to_numpy() for d in dims}, name=name)
+
+
+def over_output(matrix: np.ndarray, model: Factorization) -> np.ndarray:
+    """A matrix of cells over the output's axes."""
     axes, sizes = model.rows.observed + model.columns.observed, model.rows.sizes | model.columns.sizes
     folded = matrix.reshape([sizes[a] for a in axes])
-    values = np.ascontiguousarray(folded.transpose([axes.index(a) for a in model.spec.output]))
-    dims = layout.dims_of(model.spec.output)
-    draws = tree["posterior"]
-    return xr.DataArray(values, dims=dims, coords={d: draws[d].to_numpy() for d in dims}, name=name)
+    return np.ascontiguousarray(folded.transpose([axes.index(a) for a in model.spec.output]))
 
 
 def spread(draws: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ import os
 import platform
 import re
 from collections.abc import Mapping
+from functools import cache
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -130,6 +131,18 @@ def rendered(
     if naive and not isinstance(release, Release):
         got = "none" if release is None else "joined ones" if stating(release) else type(release).__name__
         raise ValueError(f"naive needs the release that was fitted, got {got}")
+    template = template_of_page()
+    context = gathered(fit, release, members, title, forecast)
+    if naive and isinstance(noise_of(fit.posterior)[0], AnyMechanismNoise):
+        raise ValueError("naive needs a fit with two-sided geometric noise, got a fit with another mechanism")
+    if naive and isinstance(release, Release):
+        context["naive"] = compare(fit, naive_fit(fit, release), observed(fit, release), members)
+    return plain(template.render(context), lines=True) + "\n", context["judged"]
+
+
+@cache
+def template_of_page() -> Any:
+    """The template, which takes as long to compile as a page to fill in; raises ModuleNotFoundError."""
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ModuleNotFoundError as error:
@@ -139,13 +152,7 @@ def rendered(
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.filters.update(percent=percent, number=number)
-    template = environment.get_template("report.html")
-    context = gathered(fit, release, members, title, forecast)
-    if naive and isinstance(noise_of(fit.posterior)[0], AnyMechanismNoise):
-        raise ValueError("naive needs a fit with two-sided geometric noise, got a fit with another mechanism")
-    if naive and isinstance(release, Release):
-        context["naive"] = compare(fit, naive_fit(fit, release), observed(fit, release), members)
-    return plain(template.render(context), lines=True) + "\n", context["judged"]
+    return environment.get_template("report.html")
 
 
 def gathered(
@@ -181,7 +188,7 @@ def gathered(
         "diagnostics": diagnostic_rows(diagnostics.table, labels_for_readers(fit)),
         "sampled": "optimisation" not in fit.posterior.children,
         "trace": trace,
-        "tuning": tuning_tables(fit),
+        "tuning": tuning_tables(diagnostics),
         "bursts": bursts_of(fit),
         "hidden": None if given is None else hidden_counts(fit, given),
         "effects": effect_rows(fit),

@@ -12,6 +12,7 @@ from countveil.fit.counts_table import HIDDEN
 from countveil.fit.naming import titled
 from countveil.fit.reading import Network
 from countveil.fit.results import DISPERSION_COLUMNS
+from countveil.inference.diagnostics import Diagnostics
 from countveil.inference.matching import STABLE
 from countveil.laws.counts import NegativeBinomial
 from countveil.laws.noise import AnyMechanismNoise
@@ -51,9 +52,8 @@ class TuningTable(NamedTuple):
     rows: list[list[str]]
 
 
-def tuning_tables(fit: FactorizationEstimator) -> list[TuningTable]:
+def tuning_tables(found: Diagnostics) -> list[TuningTable]:
     """Chains, the starts that they chose among and their moves, as far as the fit has these and they are short."""
-    found = fit.diagnostics()
     tables = (("Chains", found.chains), ("Starts", found.starts), ("Moves", found.moves))
     return [
         TuningTable(

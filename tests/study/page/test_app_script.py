@@ -15,7 +15,7 @@ from tests.study.page.scripts import HERE, node_async
 
 pytestmark = pytest.mark.long
 
-HOW_MANY = int(os.environ.get("COUNTVEIL_MUTATIONS", "5000"))
+HOW_MANY = int(os.environ.get("COUNTVEIL_MUTATIONS", "2000"))
 STUDIES = 24
 OPENED_AGAIN = 60
 """This many inputs are tried before the page is opened anew, with an empty ledger."""
