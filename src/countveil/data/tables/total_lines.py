@@ -12,58 +12,18 @@ import scipy.sparse as sp
 from countveil.data.labels import SEPARATOR
 
 LAST_WORDS = (
-    *("total", "totals", "gesamt", "insgesamt", "zusammen", "summe", "totale", "totaal", "totalt", "i alt", "yhteensä"),
-    *(
-        "toplam",
-        "razem",
-        "ogółem",
-        "celkem",
-        "spolu",
-        "összesen",
-        "együtt",
-        "ukupno",
-        "skupaj",
-        "samtals",
-        "kokku",
-        "kopā",
-    ),
-    *(
-        "iš viso",
-        "всего",
-        "итого",
-        "усього",
-        "разом",
-        "общо",
-        "укупно",
-        "σύνολο",
-        "συνολο",
-        "合計",
-        "合计",
-        "总计",
-        "總計",
-    ),
-    *("総計", "総数", "총계", "합계", "계"),
-)
+    "total, totals, gesamt, insgesamt, zusammen, summe, totale, totaal, totalt, i alt, yhteensä, toplam, "
+    "razem, ogółem, celkem, spolu, összesen, együtt, ukupno, skupaj, samtals, kokku, kopā, iš viso, всего, "
+    "итого, усього, разом, общо, укупно, σύνολο, συνολο, 合計, 合计, 总计, 總計, 総計, 総数, 총계, 합계, 계"
+).split(", ")
 """Names of totals, also at the end of a label."""
-NAMES = frozenset(
+NAMES = frozenset(LAST_WORDS) | frozenset(
     (
-        *LAST_WORDS,
-        *(
-            "all",
-            "sum",
-            "overall",
-            "grand total",
-            "subtotal",
-            "sub-total",
-            "both sexes",
-            "all ages",
-            "ensemble",
-            "tous",
-        ),
-        *("toutes", "todos", "ambos sexos", "beide geschlechter", "_t", "suma", "計", "计", "소계", "mindösszesen"),
-        *("les deux sexes", "ambos os sexos", "maschi e femmine", "begge kjønn", "båda könen", "оба пола", "jumlah"),
-        *("pavisam", "alls", "men and women", "males and females"),
-    )
+        "all, sum, overall, grand total, subtotal, sub-total, both sexes, all ages, ensemble, tous, toutes, "
+        "todos, ambos sexos, beide geschlechter, _t, suma, 計, 计, 소계, mindösszesen, les deux sexes, ambos os "
+        "sexos, maschi e femmine, begge kjønn, båda könen, оба пола, jumlah, pavisam, alls, men and women, males "
+        "and females"
+    ).split(", ")
 )
 """What agencies call totals, in lower case."""
 SEXES = re.compile(
