@@ -1,8 +1,8 @@
 """Subroutines without machine code: LLVM's code of them, which kernels take in and turn into machine code with theirs.
 
-Numba turns every compiled function into machine code, with copies of all that it calls. For a subroutine that is wasted:
-only kernels call it, and each has a copy of its own. Without that, a first fit compiles in four fifths of the time, and
-what kernels compute is the same to the last bit.
+Numba turns every compiled function into machine code, with copies of all that it calls. For a subroutine this is
+wasted: only kernels call it, and each has its own copy. Without it, a first fit compiles in four fifths of the time,
+and kernels compute the same to the last bit.
 """
 
 from typing import Any
