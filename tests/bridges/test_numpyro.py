@@ -365,7 +365,7 @@ def exactly(reports, mean, concentration, alpha, truncated=False):
     return cv.log_likelihood(reports, rate, alpha, truncated, likelihood="negative-binomial", dispersion=p)
 
 
-SIZE = 945  # of all cases: what JAX compiled for arrays of a size serves all that are filled up to it
+SIZES = (12, 945)  # of few cases and of all: what JAX compiled for arrays of a size serves all that are filled up to it
 
 
 @functools.cache
@@ -382,7 +382,7 @@ def score_and_slopes(reports, mean, concentration, alpha, truncated=False):
     """The score, and its derivatives in the mean and in the concentration."""
     arrays = np.broadcast_arrays(mean, concentration, reports, alpha)
     n = arrays[0].size
-    filled = [jnp.asarray(np.resize(each, SIZE)) for each in arrays]
+    filled = [jnp.asarray(np.resize(each, min(size for size in SIZES if size >= n))) for each in arrays]
     score, found = each_slope_of_bursts(truncated)(*filled)
     return np.asarray(score)[:n], [np.asarray(x)[:n] for x in found]
 
