@@ -46,7 +46,7 @@ BEGINNINGS = re.compile(
 ENDINGS = re.compile(rf"(.*[\W_])?sub[ -]?totals?|.*[\w)][ ,:_-]+({'|'.join(LAST_WORDS)})", re.IGNORECASE)
 """Names of totals in several words; those that begin with "all" may be others."""
 PARTS = re.compile(
-    r"[\W\d]*(of which|of whom|davon|darunter|dont|di cui|de l[oa]s cuales|d[oa]s quais|waarvan|herav"
+    r"[\W\d]*(of which|of whom|davon|darunter|dont(?! know| care)|di cui|de l[oa]s cuales|d[oa]s quais|waarvan|herav"
     r"|hvorav|därav|joista|w tym|z tego|z toho|ebből|в том числе|из них|うち)[ :,]+\S.*",
     re.IGNORECASE,
 )
