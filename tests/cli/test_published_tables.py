@@ -583,6 +583,14 @@ def test_parts_of_other_lines_are_warned_of(here, text):
     )
 
 
+@pytest.mark.parametrize("hidden", ["-1", "<5", "*"])
+def test_a_word_called_age_has_counts(here, hidden):
+    rows = [f"d{i},{hidden if i % 3 == 0 else i},{7 + i},{hidden if i % 2 else 9}" for i in range(9)]
+    Path("t.csv").write_text("\n".join(["doc,age,men,tax", *rows]))
+    found = json.loads(run("look", "t.csv", "--json").stdout)
+    assert "age" in [label for levels in found["axes"].values() for label in levels]
+
+
 def test_groups_of_ages_are_no_intervals_of_counts(here):
     """Beside counts below five, which are: both are written as intervals."""
     days = ("01.01.2020", "01.02.2020", "01.03.2020")
