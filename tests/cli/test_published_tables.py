@@ -576,11 +576,19 @@ def test_parts_of_other_lines_are_warned_of(here, text):
     assert any("may be a part of another line of the table" in asked for asked in found["questions"])
     assert "may be a part of another line" in run(*shlex.split(found["command"])[1:]).stderr
     for word in ("  of which lung", "davon männlich", "darunter: Lunge"):
-        text = text.replace(word, "other")
+        text = text.replace(word, "dont know")
     Path("t.csv").write_text(text)
     assert not any(
         "part of another" in asked for asked in json.loads(run("look", "t.csv", "--json").stdout)["questions"]
     )
+
+
+@pytest.mark.parametrize("hidden", ["-1", "<5", "*"])
+def test_a_word_called_age_has_counts(here, hidden):
+    rows = [f"d{i},{hidden if i % 3 == 0 else i},{7 + i},{hidden if i % 2 else 9}" for i in range(9)]
+    Path("t.csv").write_text("\n".join(["doc,age,men,tax", *rows]))
+    found = json.loads(run("look", "t.csv", "--json").stdout)
+    assert "age" in [label for levels in found["axes"].values() for label in levels]
 
 
 def test_groups_of_ages_are_no_intervals_of_counts(here):

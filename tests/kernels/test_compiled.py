@@ -138,6 +138,21 @@ def test_only_kernels_are_compiled_for_python_and_nothing_is_for_c(tmp_path, mon
     assert part(1.0, 2.0) == 0.5
 
 
+@about_compiling
+def test_a_subroutine_may_call_python_whether_it_was_kept_or_not(tmp_path, monkeypatch):
+    """Errors with numbers in them do so, as ``print`` does, which would wait for ever if this did not work."""
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    for hits in (0, 1):
+        part = subroutine(refused)
+        with pytest.raises(ValueError, match=r"too large', 2\.5"):
+            part(2.5)
+        assert part.compiled.stats.cache_hits.total() == hits
+
+
+def refused(x):
+    raise ValueError("too large", x)
+
+
 def has_machine_code(dispatcher):
     """Whether a function that was compiled once was also turned into machine code."""
     (code,) = dispatcher.overloads.values()

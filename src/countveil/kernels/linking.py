@@ -3,6 +3,10 @@
 Numba turns every compiled function into machine code, with copies of all that it calls. For a subroutine this is
 wasted: only kernels call it, and each has its own copy. Without it, a first fit compiles in four fifths of the time,
 and kernels compute the same to the last bit.
+
+Subroutines that call Python, such as those that print or raise an error with a number in it, have machine code all the
+same. They look up what Numba calls their environment, and Numba sets its address only where there is machine code.
+Without it, a print would wait for ever.
 """
 
 from typing import Any
@@ -18,15 +22,24 @@ from numba.core.typed_passes import NativeLowering
 class Library(JITCodeLibrary):
     """The code of a subroutine, to be linked into that of its callers."""
 
+    @property
+    def calls_python(self) -> bool:
+        """Whether it, or what it calls, uses functions of Python's C interface."""
+        return any(each.name.startswith("Py") for each in self._final_module.functions)
+
     def _finalize_final_module(self) -> None:
-        """Make the code ready to be linked, and only that."""
+        """Make the code ready to be linked, and only that unless it calls Python."""
+        if self.calls_python:
+            super()._finalize_final_module()
+            return
         self._finalize_dynamic_globals()
         self._verify_declare_only_symbols()
         self._finalized = True
 
-    def serialize_using_object_code(self) -> tuple[str, str, bytes]:
-        """What is kept on disk; there is no object code."""
-        found: tuple[str, str, bytes] = self.serialize_using_bitcode()
+    def serialize_using_object_code(self) -> tuple[str, str, Any]:
+        """What is kept on disk, without object code if there is none."""
+        serialized = super().serialize_using_object_code if self.calls_python else self.serialize_using_bitcode
+        found: tuple[str, str, Any] = serialized()
         return found
 
     @classmethod
@@ -38,7 +51,7 @@ class Library(JITCodeLibrary):
         return found
 
 
-def entry(description: Any, environment: Any, library: Library) -> Any:
+def entry(library: Library, description: Any, environment: Any) -> Any:
     """What Numba knows the subroutine by. It leads nowhere, as without a wrapper for Python it always does."""
     name = description.qualname.split(".")[-1]
     return _dynfunc.make_function(description.lookup_module(), name, "", 0, environment, (library,))
@@ -53,12 +66,15 @@ class Lowering(NativeLowering):
     def run_pass(self, state: Any) -> bool:
         """Leave the result in the state."""
         context = state.targetctx
-        state.library = Library(context.codegen(), state.func_id.func_qualname)
+        library = state.library = Library(context.codegen(), state.func_id.func_qualname)
+        library.enable_object_caching()
         state.flags.no_compile = True
         super().run_pass(state)
         lowered = state["cr"]
-        function = entry(lowered.fndesc, lowered.env, state.library)
-        context.insert_user_function(function, lowered.fndesc, [state.library])
+        library.finalize()
+        known_by = context.get_executable if library.calls_python else entry
+        function = known_by(library, lowered.fndesc, lowered.env)
+        context.insert_user_function(function, lowered.fndesc, [library])
         state["cr"] = lowered._replace(cfunc=function)
         return True
 
@@ -84,7 +100,7 @@ def restored(context: Any, kept: tuple[Any, ...]) -> CompileResult:
     return CompileResult(
         typing_context=context.typing_context,
         target_context=context,
-        entry_point=entry(description, environment, library),
+        entry_point=entry(library, description, environment),
         typing_error=None,
         type_annotation=annotation,
         signature=signature,

@@ -49,6 +49,9 @@ def test_persons_are_a_total_beside_men_and_women():
     for one, other, both in (("Males", "Females", "Persons"), ("Hommes", "Femmes", "Personnes")):
         assert total_lines(hidden, [one, other, both]) == [TotalLine(2, both, True)]
     assert total_lines(hidden, ["Households", "Families", "Persons"]) == []
+    words = np.array([[3, 0, 5, 2, 0, 1], [1, 4, 0, 2, 3, 0], [4, 2, 3, 7, 1, 5]], float)
+    for values in (words, sp.csr_array(words)):
+        assert total_lines(values, ["men", "women", "people"]) == []
 
 
 def test_a_range_of_years_is_a_total_beside_its_ends():

@@ -55,6 +55,8 @@ _AGES = (
     r"|vecums|年齢(階級|区分)?|年龄组?|연령(별|대|계층)?"
 )
 AGES = re.compile(rf"(.*[\W_])?({_AGES})([\W_]?(groups?|bands?|years))?", re.IGNORECASE)
+REPORTS = re.compile(r"[<≤]? ?[-+−]?[0-9]+([.,][0-9]+)?|\W*\w?\W*")
+"""Counts, also with noise or hidden by a bound or a sign."""
 AXES = re.compile(
     rf"(.*[\W_])?({_AGES}|month|monat|week|woche|day|tag|date|datum|hour|stunde|quarter|sex|gender|state|county|district"
     r"|region|area|tract|ward|zone|country|place|group|grade|municipality|commune|gemeinde|kreis|département|comune"
@@ -225,11 +227,16 @@ def is_of_codes(name: str, column: Sequence[str], n_rows: int, beside_values: bo
     full = [cell for cell in column if cell and not has_name(cell)]
     if not full or len(set(full)) == len(full) == n_rows:
         return False
-    if AGES.fullmatch(name) and not is_whole(full):
+    if are_ages(name, full):
         return True
     if are_intervals(full):
         return beside_values or bool(AXES.fullmatch(name))
     return are_levels(full) and any(form.fullmatch(name) for form in (AXES, KEYS, TIME_NAMES))
+
+
+def are_ages(name: str, cells: Sequence[str]) -> bool:
+    """Whether a column has groups of ages, by its name; "age" may also be a word, with reports like any other."""
+    return bool(AGES.fullmatch(name)) and not all(map(REPORTS.fullmatch, cells))
 
 
 def are_intervals(cells: Sequence[str]) -> bool:
@@ -283,7 +290,7 @@ def key_column(columns: Mapping[str, list[str]], labelled: bool = False) -> str 
             "years close together": near and (len(cells) >= YEARS or (not place and differ)),
             "codes, by their name": differ and KEYS.fullmatch(name) and (whole or are_mixed(CODE, cells)),
             "codes of letters and digits": several and differ and are_mixed(LETTERED, cells),
-            "groups of ages, by their name": AGES.fullmatch(name) and several and not is_whole(cells),
+            "groups of ages, by their name": several and are_ages(name, cells),
             "groups beside numbers": (labelled or place) and are_groups(cells, first[:place], first[place + 1 :]),
             "codes with zeros before them": whole and differ and padded[name] and not all(padded.values()),
             "ranks, by their name": run and len(cells) > 2 and RANKS.fullmatch(name),

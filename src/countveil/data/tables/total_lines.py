@@ -46,8 +46,8 @@ BEGINNINGS = re.compile(
 ENDINGS = re.compile(rf"(.*[\W_])?sub[ -]?totals?|.*[\w)][ ,:_-]+({'|'.join(LAST_WORDS)})", re.IGNORECASE)
 """Names of totals in several words; those that begin with "all" may be others."""
 PARTS = re.compile(
-    r"[\W\d]*(of which|of whom|davon|darunter|dont|di cui|de l[oa]s cuales|d[oa]s quais|waarvan|herav|hvorav|därav"
-    r"|joista|w tym|z tego|z toho|ebből|в том числе|из них|うち)[ :,]+\S.*",
+    r"[\W\d]*(of which|of whom|davon|darunter|dont(?! know| care)|di cui|de l[oa]s cuales|d[oa]s quais|waarvan|herav"
+    r"|hvorav|därav|joista|w tym|z tego|z toho|ebből|в том числе|из них|うち)[ :,]+\S.*",
     re.IGNORECASE,
 )
 """Names of parts of another line."""
@@ -102,7 +102,7 @@ def total_lines(
                 has_name(label)
                 or (label in ("T", "t") and is_largest(values, place))
                 or spans(label, labels)
-                or (label.casefold() in PERSONS and sum(bool(SEXES.fullmatch(each)) for each in labels) > 1)
+                or is_of_sexes(values, place, labels)
             )
         ]
         rest = np.ones(n, bool)
@@ -175,6 +175,14 @@ def spans(label: str, labels: Sequence[str]) -> bool:
     """Whether a label is a range of years of which the first and the last are labels, too."""
     ends = YEARS.fullmatch(label)
     return ends is not None and set(ends.groups()) <= set(labels)
+
+
+def is_of_sexes(values: Any, place: int, labels: Sequence[str]) -> bool:
+    """Whether a row of persons is beside men and women, and hardly ever smaller: all three may be words of texts."""
+    if labels[place].casefold() not in PERSONS:
+        return False
+    sexes = [other for other, label in enumerate(labels) if SEXES.fullmatch(label)]
+    return len(sexes) > 1 and is_largest(values[[*sexes, place]], len(sexes))
 
 
 def is_part(label: str) -> bool:
