@@ -25,8 +25,8 @@ numbers, in bursts.
 
 ``--rolling`` has real and simulated series instead, whose last steps are forecast from several origins, twelve steps
 ahead (four for mail), by models with and without levels and seasons and by rules of thumb. Errors are differences of
-medians from the true counts, one step ahead and over all steps: root mean squared, and mean absolute, which is what a
-median makes least. Scores are log predictive probabilities per cell. A rule's score is that of a negative binomial law,
+medians from the true counts, one step ahead and over all steps: root mean squared, and mean absolute, which medians
+are chosen for. Scores are log predictive probabilities per cell. A rule's score is that of a negative binomial law,
 whose numbers predict best the last steps seen.
 """
 

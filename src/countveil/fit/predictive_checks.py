@@ -233,7 +233,7 @@ def in_words(
 
 
 def failed(found: list[Statistic], exact: bool = False) -> list[str]:
-    """A sentence on the statistics that speak against the fit, perhaps of true counts; nothing where none does."""
+    """A sentence on the statistics that speak against the fit, of reports or of true counts; none where none does."""
     names = [each.name for each in found if each.fails]
     if len(names) > MOST_NAMED:
         names = [*names[: MOST_NAMED - 1], f"{len(names) - MOST_NAMED + 1} other statistics"]
