@@ -172,9 +172,9 @@ def are_across(names: Sequence[str]) -> bool:
 
 
 def codes_of_words(columns: Mapping[str, list[str]], numeric: Sequence[str], words: Sequence[str]) -> list[str]:
-    """Columns of numbers each of which stands beside one word of another column, in several rows, and no other number.
+    """Columns of numbers that are codes of a column of words: each number goes with one word, and each word with one.
 
-    Such words have codes: reports differ between rows with one label.
+    Reports would differ between rows with one label. A column that tells every row apart is no code.
     """
     sizes = {name: len(set(columns[name])) for name in (*numeric, *words)}
     return [
