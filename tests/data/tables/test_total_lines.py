@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+from countveil.data.tables.axes import codes_of_words
 from countveil.data.tables.total_lines import TotalLine, refuse_totals, split_levels, total_levels, total_lines
 
 RNG = np.random.default_rng(7)
@@ -58,6 +59,7 @@ def test_a_range_of_years_is_a_total_beside_its_ends():
     hidden = WITH_TOTAL[[0, 1, 8]].copy()
     hidden[0, 0] = np.nan
     assert total_lines(hidden, ["2019", "2020", "2019–2020"]) == [TotalLine(2, "2019–2020", True)]
+    assert total_lines(hidden, ["2019", "2020", "2015–2017"]) == []
     assert total_lines(hidden, ["2017-2018", "2018-2019", "2019-2020"]) == []
     mean = np.vstack([COUNTS[:3], COUNTS[:3].mean(axis=0)])
     assert total_lines(mean, ["2018", "2019", "2020", "2018-2020"]) == []
@@ -273,3 +275,9 @@ def test_a_code_of_totals_beside_hidden_counts():
     for counts in (arms, sp.csr_array(arms)):
         assert total_lines(counts, ["C", "T"]) == []
         assert [line.label for line in total_lines(counts[:, :2], ["F", "T"])] == ["T"]
+
+
+def test_numbers_that_tell_every_row_apart_are_no_codes():
+    words = ["north", "north", "south", "south"]
+    assert codes_of_words({"area": words, "code": ["1", "1", "2", "2"]}, ["code"], ["area"]) == ["code"]
+    assert codes_of_words({"area": list("abcd"), "deaths": list("1234")}, ["deaths"], ["area"]) == []
