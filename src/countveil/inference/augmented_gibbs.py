@@ -45,10 +45,10 @@ class State(NamedTuple):
 def init(plan: Plan, model: Factorization, streams: Streams, engine: Engine, start: Start = automatic) -> State:
     """The factors of a start, with noise rates drawn from their prior Gamma(1, scale alpha/(1-alpha))."""
     observations, rng = plan.data, streams.generator(0, START)
-    factors = begin(start, observations, model, rng, engine)
+    factors, hypers = model.begun(begin(start, observations, model, rng, engine))
     alpha = observations.cell_level
     noise = rng.standard_exponential((*observations.shape, 2)) * mean_over_positive(alpha)[..., None]
-    return State(factors, model.initial_hypers(), 0, noise)
+    return State(factors, hypers, 0, noise)
 
 
 def step(state: State, plan: Plan, model: Factorization, streams: Streams, engine: Engine) -> tuple[State, Info]:

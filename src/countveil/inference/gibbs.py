@@ -74,13 +74,13 @@ def init(plan: Plan, model: Factorization, streams: Streams, engine: Engine, sta
     """The factors of a start with random numbers of the chain's own."""
     if model.level is not None:
         return begin_at_levels(plan, model, streams, engine, start)
-    factors = begin(start, plan.data, model, streams.generator(0, START), engine)
+    factors, hypers = model.begun(begin(start, plan.data, model, streams.generator(0, START), engine))
     factors, parameters = dispersion.started(factors, plan, model, engine)
     counts: Any = ()
     if plan.data.totals is not None:
         law = plan.data.law(model.likelihood, parameters)
         counts = totals.begin(plan.open_cells, law, model.matrices(factors), streams)
-    return State(factors, model.initial_hypers(), 0, parameters, counts)
+    return State(factors, hypers, 0, parameters, counts)
 
 
 def step(state: State, plan: Plan, model: Factorization, streams: Streams, engine: Engine) -> tuple[State, Info]:

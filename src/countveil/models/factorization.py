@@ -80,6 +80,15 @@ class Factorization(NamedTuple):
         """Initial hyperparameters of the priors, one array per factor."""
         return tuple(factor.prior.start(factor) for factor in self.factors)
 
+    def begun(self, factors: Sequence[np.ndarray]) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        """Where a chain begins, given a start's factors: (factors, hyperparameters); fixed factors stay."""
+        pairs = [
+            factor.prior.begin(factor, value) if factor.fixed is None else (value, factor.prior.start(factor))
+            for factor, value in zip(self.factors, factors, strict=True)
+        ]
+        values, hypers = zip(*pairs, strict=True)
+        return values, hypers
+
     def initial_parameters(self) -> Parameters:
         """Initial values of the likelihood's own parameters."""
         return self.likelihood.start((self.rows.shape[0], self.columns.shape[0]))

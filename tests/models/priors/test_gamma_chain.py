@@ -344,3 +344,18 @@ def test_without_seasons_draws_are_those_of_the_published_model(name, monkeypatc
         value, hypers = prior.draw(factor_of(prior), hypers, given, rng)
     found = [*value[0], value.sum(), hypers.sum() - 1e-3, rng.random()]
     np.testing.assert_allclose(found, BEFORE[name], rtol=1e-9)
+
+
+def test_a_chain_with_a_season_begins_at_that_of_its_start_and_smooth():
+    season = np.array([[0.4, 1.3], [1.6, 0.7], [1.0, 1.0]])
+    value = np.array([5.0, 2.0]) * np.tile(season, (4, 1)) * np.exp(0.3 * np.sin(np.arange(12.0) // 3))[:, None]
+    prior = GammaChainPrior(1.5, True, 3)
+    begun, hypers = prior.begin(Factor("activity", "tk", (12, 2), (1, 2), prior), value)
+    chain = prior.chain_of(hypers, (12, 2))
+    np.testing.assert_allclose(chain.seasons, (season + gamma_chain.SHRINKAGE) / (1.0 + gamma_chain.SHRINKAGE))
+    np.testing.assert_allclose(begun, value.mean(axis=0) * np.tile(chain.seasons, (4, 1)))
+    assert chain.scale == gamma_chain.SMOOTH * 1.5
+    plain = GammaChainPrior(1.5, True)
+    begun, hypers = plain.begin(factor_of(plain), value)
+    assert begun is value
+    np.testing.assert_array_equal(hypers, plain.start(factor_of(plain)))

@@ -19,6 +19,8 @@ CONCENTRATION, SPREAD = 4.0, 1.0  # the median of c, and the standard deviation 
 RANGE = 25.0  # how far the logarithm of the scale may be from that of the mean
 BOUNDS = np.log(1e-4), np.log(1e6)  # of the logarithm of s
 WIDTH = 0.5  # of the first slices
+SMOOTH = 0.01  # the scale, as a share of its usual start, where a chain with a season begins
+SHRINKAGE = 0.2  # what a flat season weighs there beside that of the start
 SUM_TOLERANCE = 1e-6  # of the columns of a transition matrix in a file
 
 
@@ -87,6 +89,21 @@ class GammaChainPrior(Prior):
         volume = np.ones(1 if self.steady else n_steps)
         seasons = None if self.season is None else np.ones((self.season, n_components))
         return packed(Chain(transition, np.ones(n_components), 1.0, 1.0, self.mean, volume, 1.0, seasons))
+
+    def begin(self, factor: Factor, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """With a season: at the season of the start, smooth, and without any other change over time.
+
+        A chain that begins rough, or at components that pass their activity around the year, explains the season so,
+        and does not find it in hundreds of sweeps. From the smooth side the data pull it to where it belongs.
+        """
+        hypers = self.start(factor)
+        if self.season is None:
+            return value, hypers
+        level = np.maximum(value.mean(axis=0), SMALLEST)
+        seasons = np.array([value[s :: self.season].mean(axis=0) for s in range(self.season)]) / level + SHRINKAGE
+        chain = self.chain_of(hypers, factor.shape)
+        chain = chain._replace(scale=SMOOTH * self.mean, seasons=np.maximum(seasons / seasons.mean(axis=0), SMALLEST))
+        return np.maximum(in_season(chain, np.tile(level, (len(value), 1))), SMALLEST), packed(chain)
 
     def draw(
         self, factor: Factor, hypers: np.ndarray, given: Conditional, rng: np.random.Generator

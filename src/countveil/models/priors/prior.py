@@ -106,6 +106,10 @@ class Prior:
         """Initial hyperparameters."""
         raise NotImplementedError
 
+    def begin(self, factor: Factor, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where a chain begins, given a start's factor: (the factor, hyperparameters)."""
+        return value, self.start(factor)
+
     def gamma(self, hypers: np.ndarray, scale: Scale) -> tuple[Any, Any]:
         """(shape, rate) of the entries, which broadcast against the factor; TypeError unless ``independent``."""
         raise TypeError(f"a prior of kind {self.kind!r} must not be asked for independent gammas")
