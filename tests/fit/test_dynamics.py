@@ -13,6 +13,7 @@ from countveil.fit.forecasts import over_cells
 from countveil.fit.results import check_file
 from countveil.inference.posterior import factor_draws, parameter_draws
 from countveil.inference.starts.given import Given
+from countveil.models.priors import GammaChainPrior
 from tests.joint import draw_reports, short_choices
 
 QUICK = {"draws": 40, "tune": 60, "chains": 2, "seed": 1, "threads": 1, "progress": False}
@@ -364,6 +365,20 @@ def test_a_season_is_found_and_keeps_its_place_across_gaps(seasonal, tmp_path):
     np.testing.assert_array_equal(again.forecast(12).counts, ahead.counts)
     with pytest.raises(ValueError, match="prior of activity that its parameters give, with season 6, got 12"):
         check_file(again.set_params(season=6), again.posterior_)
+
+
+@pytest.mark.parametrize("method", ["gibbs", "augmented-gibbs"])
+@pytest.mark.parametrize(("shape", "time"), [((24, 6), 0), ((6, 24), 1), ((2, 24, 3), 1), ((2, 3, 24), 2)])
+def test_a_season_begins_from_the_steps_that_have_data(monkeypatch, shape, time, method):
+    seen, right = [], GammaChainPrior.begin
+    monkeypatch.setattr(GammaChainPrior, "begin", lambda *given: seen.append(given[-1]) or right(*given))
+    mask = np.zeros((24, 6), dtype=bool)
+    mask[[5, 17, 23]], mask[3, :5] = True, True
+    others = [n for n in shape if n != 24]
+    mask = np.moveaxis(mask.reshape(24, *others), 0, time)
+    data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(9.0, shape), 0.3, mask=mask)
+    cv.DynamicModel(2, season=12, time=time, method=method, **BRIEF | {"chains": 1}).fit(data)
+    assert [np.flatnonzero(~each).tolist() for each in seen] == [[5, 17, 23]]
 
 
 def test_items_whose_seasons_differ_are_forecast_a_year_ahead():

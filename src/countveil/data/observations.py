@@ -473,6 +473,12 @@ class Observations:
         """How many cells are masked."""
         return int(np.count_nonzero(self.reports == MASKED))
 
+    @property
+    def masked_cells(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows and columns of masked cells."""
+        found = np.flatnonzero(self.reports == MASKED)
+        return np.searchsorted(self.indptr, found, side="right") - 1, self.columns[found]
+
     def block(self, rows: slice) -> Entries:
         """The stored entries of a run of rows, as the kernels take them."""
         start, stop = self.indptr[rows.start], self.indptr[rows.stop]

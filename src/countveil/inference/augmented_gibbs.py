@@ -45,7 +45,7 @@ class State(NamedTuple):
 def init(plan: Plan, model: Factorization, streams: Streams, engine: Engine, start: Start = automatic) -> State:
     """The factors of a start, with noise rates drawn from their prior Gamma(1, scale alpha/(1-alpha))."""
     observations, rng = plan.data, streams.generator(0, START)
-    factors, hypers = model.begun(begin(start, observations, model, rng, engine))
+    factors, hypers = model.begun(begin(start, observations, model, rng, engine), observations.masked_cells)
     alpha = observations.cell_level
     noise = rng.standard_exponential((*observations.shape, 2)) * mean_over_positive(alpha)[..., None]
     return State(factors, hypers, 0, noise)

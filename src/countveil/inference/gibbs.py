@@ -74,7 +74,8 @@ def init(plan: Plan, model: Factorization, streams: Streams, engine: Engine, sta
     """The factors of a start with random numbers of the chain's own."""
     if model.level is not None:
         return begin_at_levels(plan, model, streams, engine, start)
-    factors, hypers = model.begun(begin(start, plan.data, model, streams.generator(0, START), engine))
+    begun = begin(start, plan.data, model, streams.generator(0, START), engine)
+    factors, hypers = model.begun(begun, plan.data.masked_cells)
     factors, parameters = dispersion.started(factors, plan, model, engine)
     counts: Any = ()
     if plan.data.totals is not None:

@@ -80,14 +80,30 @@ class Factorization(NamedTuple):
         """Initial hyperparameters of the priors, one array per factor."""
         return tuple(factor.prior.start(factor) for factor in self.factors)
 
-    def begun(self, factors: Sequence[np.ndarray]) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-        """Where a chain begins, given a start's factors: (factors, hyperparameters); fixed factors stay."""
+    def begun(
+        self, factors: Sequence[np.ndarray], masked: tuple[np.ndarray, np.ndarray]
+    ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
+        """Where a chain begins, given a start's factors: (factors, hyperparameters); fixed factors stay.
+
+        ``masked`` has the rows and columns of masked cells.
+        """
         pairs = [
-            factor.prior.begin(factor, value) if factor.fixed is None else (value, factor.prior.start(factor))
+            factor.prior.begin(factor, value, self.seen_along(factor.axes[0], len(value), masked))
+            if factor.fixed is None
+            else (value, factor.prior.start(factor))
             for factor, value in zip(self.factors, factors, strict=True)
         ]
         values, hypers = zip(*pairs, strict=True)
         return values, hypers
+
+    def seen_along(self, axis: str, size: int, masked: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        """(size,) whether each entry of an axis has a cell that is not masked; of a latent axis, all are taken to."""
+        for side, numbers in zip((self.rows, self.columns), masked, strict=True):
+            if axis in side.observed:
+                sizes = [side.sizes[a] for a in side.observed]
+                hidden = np.bincount(np.unravel_index(numbers, sizes)[side.observed.index(axis)], minlength=size)
+                return hidden < self.rows.shape[0] * self.columns.shape[0] // size
+        return np.ones(size, dtype=bool)
 
     def initial_parameters(self) -> Parameters:
         """Initial values of the likelihood's own parameters."""

@@ -350,12 +350,28 @@ def test_a_chain_with_a_season_begins_at_that_of_its_start_and_smooth():
     season = np.array([[0.4, 1.3], [1.6, 0.7], [1.0, 1.0]])
     value = np.array([5.0, 2.0]) * np.tile(season, (4, 1)) * np.exp(0.3 * np.sin(np.arange(12.0) // 3))[:, None]
     prior = GammaChainPrior(1.5, True, 3)
-    begun, hypers = prior.begin(Factor("activity", "tk", (12, 2), (1, 2), prior), value)
+    begun, hypers = prior.begin(Factor("activity", "tk", (12, 2), (1, 2), prior), value, np.ones(12, dtype=bool))
     chain = prior.chain_of(hypers, (12, 2))
     np.testing.assert_allclose(chain.seasons, (season + gamma_chain.SHRINKAGE) / (1.0 + gamma_chain.SHRINKAGE))
     np.testing.assert_allclose(begun, value.mean(axis=0) * np.tile(chain.seasons, (4, 1)))
     assert chain.scale == gamma_chain.SMOOTH * 1.5
     plain = GammaChainPrior(1.5, True)
-    begun, hypers = plain.begin(factor_of(plain), value)
+    begun, hypers = plain.begin(factor_of(plain), value, np.ones(12, dtype=bool))
     assert begun is value
     np.testing.assert_array_equal(hypers, plain.start(factor_of(plain)))
+
+
+def test_a_season_begins_without_the_steps_that_nobody_saw():
+    season = np.array([[0.4], [1.6], [1.0]])
+    seen = np.arange(12) != 4
+    value = np.where(seen[:, None], 5.0 * np.tile(season, (4, 1)), 1e-6)
+    prior = GammaChainPrior(1.5, True, 3)
+    factor = Factor("activity", "tk", (12, 1), (1, 1), prior)
+    begun, hypers = prior.begin(factor, value, seen)
+    seasons, level = prior.chain_of(hypers, (12, 1)).seasons, value[seen].mean()
+    wanted = 5.0 * season / level + gamma_chain.SHRINKAGE
+    np.testing.assert_allclose(seasons, wanted / wanted.mean())
+    np.testing.assert_allclose(begun, level * np.tile(seasons, (4, 1)))
+    never = np.arange(12) % 3 != 1
+    seasons = prior.chain_of(prior.begin(factor, value, never)[1], (12, 1)).seasons
+    np.testing.assert_allclose(seasons[:, 0] / seasons[1], (np.array([4.0, 7.0, 10.0]) / 7.0 + 0.2) / 1.2)

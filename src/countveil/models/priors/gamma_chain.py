@@ -90,17 +90,22 @@ class GammaChainPrior(Prior):
         seasons = None if self.season is None else np.ones((self.season, n_components))
         return packed(Chain(transition, np.ones(n_components), 1.0, 1.0, self.mean, volume, 1.0, seasons))
 
-    def begin(self, factor: Factor, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def begin(self, factor: Factor, value: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """With a season: at the season of the start, smooth, and without any other change over time.
 
         A chain that begins rough, or at components that pass their activity around the year, explains the season so,
-        and does not find it in hundreds of sweeps. From the smooth side the data pull it to where it belongs.
+        and does not find it in hundreds of sweeps. From the smooth side the data pull it to where it belongs. A start
+        is next to zero in steps without data, which are left out.
         """
         hypers = self.start(factor)
         if self.season is None:
             return value, hypers
-        level = np.maximum(value.mean(axis=0), SMALLEST)
-        seasons = np.array([value[s :: self.season].mean(axis=0) for s in range(self.season)]) / level + SHRINKAGE
+        known, season = value[seen], np.flatnonzero(seen) % self.season
+        level = np.maximum(known.mean(axis=0), SMALLEST)
+        seasons = np.ones((self.season, level.size))
+        for s in np.unique(season):
+            seasons[s] = known[season == s].mean(axis=0) / level
+        seasons += SHRINKAGE
         chain = self.chain_of(hypers, factor.shape)
         chain = chain._replace(scale=SMOOTH * self.mean, seasons=np.maximum(seasons / seasons.mean(axis=0), SMALLEST))
         return np.maximum(in_season(chain, np.tile(level, (len(value), 1))), SMALLEST), packed(chain)

@@ -106,8 +106,11 @@ class Prior:
         """Initial hyperparameters."""
         raise NotImplementedError
 
-    def begin(self, factor: Factor, value: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where a chain begins, given a start's factor: (the factor, hyperparameters)."""
+    def begin(self, factor: Factor, value: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Where a chain begins, given a start's factor: (the factor, hyperparameters).
+
+        ``seen`` shows which entries of the factor's first axis have a cell that is not masked.
+        """
         return value, self.start(factor)
 
     def gamma(self, hypers: np.ndarray, scale: Scale) -> tuple[Any, Any]:
