@@ -370,8 +370,11 @@ def test_a_season_is_found_and_keeps_its_place_across_gaps(seasonal, tmp_path):
 @pytest.mark.parametrize("method", ["gibbs", "augmented-gibbs"])
 @pytest.mark.parametrize(("shape", "time"), [((24, 6), 0), ((6, 24), 1), ((2, 24, 3), 1), ((2, 3, 24), 2)])
 def test_a_season_begins_from_the_steps_that_have_data(monkeypatch, shape, time, method):
-    seen, right = [], GammaChainPrior.begin
-    monkeypatch.setattr(GammaChainPrior, "begin", lambda *given: seen.append(given[-1]) or right(*given))
+    seen, begun, drawn, right, draw = [], [], [], GammaChainPrior.begin, GammaChainPrior.draw
+    monkeypatch.setattr(
+        GammaChainPrior, "begin", lambda *given: seen.append(given[-1]) or begun.append(right(*given)) or begun[-1]
+    )
+    monkeypatch.setattr(GammaChainPrior, "draw", lambda *given: drawn.append(given[2]) or draw(*given))
     mask = np.zeros((24, 6), dtype=bool)
     mask[[5, 17, 23]], mask[3, :5] = True, True
     others = [n for n in shape if n != 24]
@@ -379,6 +382,7 @@ def test_a_season_begins_from_the_steps_that_have_data(monkeypatch, shape, time,
     data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(9.0, shape), 0.3, mask=mask)
     cv.DynamicModel(2, season=12, time=time, method=method, **BRIEF | {"chains": 1}).fit(data)
     assert [np.flatnonzero(~each).tolist() for each in seen] == [[5, 17, 23]]
+    np.testing.assert_array_equal(drawn[0], begun[0][1])  # the first sweep goes on from there
 
 
 def test_items_whose_seasons_differ_are_forecast_a_year_ahead():

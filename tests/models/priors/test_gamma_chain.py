@@ -372,6 +372,9 @@ def test_a_season_begins_without_the_steps_that_nobody_saw():
     wanted = 5.0 * season / level + gamma_chain.SHRINKAGE
     np.testing.assert_allclose(seasons, wanted / wanted.mean())
     np.testing.assert_allclose(begun, level * np.tile(seasons, (4, 1)))
+    empty, hypers = prior.begin(factor, np.zeros((12, 1)), seen)
+    assert (empty > 0.0).all()
+    np.testing.assert_allclose(prior.chain_of(hypers, (12, 1)).seasons, 1.0)
     never = np.arange(12) % 3 != 1
     seasons = prior.chain_of(prior.begin(factor, value, never)[1], (12, 1)).seasons
     np.testing.assert_allclose(seasons[:, 0] / seasons[1], (np.array([4.0, 7.0, 10.0]) / 7.0 + 0.2) / 1.2)
