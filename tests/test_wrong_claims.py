@@ -67,7 +67,7 @@ def test_a_fit_says_it_of_the_others_and_so_does_its_file(name, tmp_path):
 def test_the_verdict_on_reports_that_were_cut_says_that_nothing_is_known_of_alpha():
     found = fitted(CLAIMS["reports cut at zero, of another alpha"].wrong, 1, 60).diagnostics()
     assert found.mechanism.state == MechanismState.UNCHECKED
-    assert "cannot be checked. The reports were truncated at zero, so they cannot show whether alpha" in found.verdict
+    assert "cannot be checked. No report is below zero, so the reports cannot show whether alpha is" in found.verdict
 
 
 def test_a_run_that_was_stopped_goes_on_where_its_file_ends(tmp_path, monkeypatch, capsys):

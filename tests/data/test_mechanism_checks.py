@@ -183,6 +183,13 @@ def test_a_level_that_is_wrong_by_a_fifth_is_seen_in_signed_reports(mean, stated
         assert found.found == pytest.approx(true, rel=0.12)
 
 
+def test_signed_reports_of_large_counts_are_not_said_to_be_truncated():
+    for reports in (np.full((20, 5), 400), np.arange(100).reshape(20, 5)):
+        said = str(check_mechanism(cv.PrivatizedCounts(reports, 0.4)))
+        assert "No report is below zero, so the reports cannot show whether alpha is as stated." in said
+        assert "truncated" not in said
+
+
 @pytest.mark.parametrize("levels", LEVELS)
 @pytest.mark.parametrize("truncated", [False, True])
 def test_right_levels_are_hardly_ever_doubted(levels, truncated):

@@ -43,7 +43,7 @@ SURE = -log(1e-6)  # the same of rows that agree, and of reports with a common d
 FEW = 10  # cells, of which each is evidence by a factor of two, that are no surprise yet
 DIFFERENT = 3  # values, of which fewer show no grid
 LARGE = 8  # multiples of a base, from which on neighbouring ones are about as probable
-CUT = "The reports were truncated at zero, so they cannot show whether {level} is as stated."
+CUT = "No report is below zero, so the reports cannot show whether {level} is as stated."
 NEVER_CHECKED = {
     Interval: "Counts that are given as ranges cannot show whether the ranges are right.",
     RandomisedResponse: "Flipped zeros and ones cannot show how often they were flipped.",
