@@ -93,11 +93,15 @@ def test_what_makes_no_sense_is_refused_in_a_line(months):
 def test_seasons_are_printed_and_saved(months):
     asked = ["fit", "dynamic", "months.npz", "-o", "fit.nc", *QUICK]
     said = " ".join(run(*asked, "--season", "auto").stdout.split())
-    assert "Highest and lowest of 12 seasons (mean 1): 0: " in said
-    assert "Highest and lowest of 12 seasons" in run("show", "fit.nc").stdout
+    assert "Highest and lowest of 12 seasonal factors (mean 1) by component: 0: " in said
+    assert "Highest and lowest of 12 seasonal factors" in run("show", "fit.nc").stdout
     fit = cv.DynamicModel.load("fit.nc")
     assert fit.season_ == 12
     assert len(fit.seasons()) == 24
+    assert " (mean 1) by component: 0: step " in run(*asked, "--season", "5", "--force").stdout
+    for text in ("1", "yearly"):
+        said = run(*asked, "--season", text, "--force", status=2).stderr.replace("│", " ")
+        assert f"season must be a whole number of at least 2, or auto, got '{text}'" in " ".join(said.split())
     assert "season must be at most the number of time steps, 12, got 13" in fails(*asked, "--season", "13", "--force")
 
 

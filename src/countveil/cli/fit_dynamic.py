@@ -122,7 +122,7 @@ def fit_dynamic(
         given = folded(data, shape) if several else data
         names = names or names_of_axes(given, *TAKEN)
     steps: dict[str, Any] = {"modes": names, "time": axis, "steady": not volumes}
-    steps |= {"day_first": day_first, "season": None if season is None else number_or_auto("season", season)}
+    steps |= {"day_first": day_first, "season": None if season is None else number_or_auto("season", season, 2)}
     model = DynamicModel(number, **steps, background=background, levels=levels, **sampling.arguments())
     given, note = model.in_time(given)
     if note:
@@ -202,9 +202,12 @@ def print_seasons(model: "DynamicModel") -> None:
     table, parts = model.seasons(), []
     for number, rows in table.groupby("component", sort=False):
         ends = rows.loc[[rows["factor"].idxmax(), rows["factor"].idxmin()]]
-        most, least = (f"{row.season} ({row.factor:.2f}{between(row)})" for row in ends.itertuples())
+        # Steps without names are numbers, which look like components.
+        named = (f"step {row.season}" if row.season.isdigit() else row.season for row in ends.itertuples())
+        factors = (f" ({row.factor:.2f}{between(row)})" for row in ends.itertuples())
+        most, least = map(str.__add__, named, factors)
         parts.append(f"{plain(str(number))}: {most}, {least}")
-    say(f"Highest and lowest of {model.season_} seasons (mean 1): {'; '.join(parts)}.")
+    say(f"Highest and lowest of {model.season_} seasonal factors (mean 1) by component: {'; '.join(parts)}.")
 
 
 def between(row: Any) -> str:

@@ -126,12 +126,12 @@ def number_or_word(text: str | None) -> str | float | None:
         return text
 
 
-def number_or_auto(name: str, text: str) -> int | str:
-    """A whole number from 1 on, or "auto"; raises BadParameter, which names the option: a misuse, as Typer's own."""
+def number_or_auto(name: str, text: str, least: int = 1) -> int | str:
+    """A whole number from ``least`` on, or "auto"; raises BadParameter, which names the option, as Typer does."""
     if text == "auto":
         return text
-    if not (text.isascii() and text.isdigit() and int(text) >= 1):
-        rule = f"{name} must be a whole number of at least 1, or auto, got {text!r}"
+    if not (text.isascii() and text.isdigit() and int(text) >= least):
+        rule = f"{name} must be a whole number of at least {least}, or auto, got {text!r}"
         raise typer.BadParameter(rule, param_hint=f"'--{name}'")
     return int(text)
 
