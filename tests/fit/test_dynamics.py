@@ -385,6 +385,17 @@ def test_a_season_begins_from_the_steps_that_have_data(monkeypatch, shape, time,
     np.testing.assert_array_equal(drawn[0], begun[0][1])  # the first sweep goes on from there
 
 
+def test_tables_over_time_are_exported(seasonal, fit, tmp_path):
+    tables = seasonal[0].tables
+    assert {"activity", "transitions", "trend_by_item", "seasons"} <= set(tables)
+    pd.testing.assert_frame_equal(tables["seasons"], seasonal[0].seasons())
+    pd.testing.assert_frame_equal(tables["trend_by_item"], seasonal[0].trend())
+    assert "seasons" not in fit.tables
+    fit.tables.to_csv(tmp_path)
+    read = pd.read_csv(tmp_path / "activity.csv")
+    pd.testing.assert_frame_equal(read, fit.activity(), check_dtype=False, check_exact=False)
+
+
 def test_items_whose_seasons_differ_are_forecast_a_year_ahead():
     """Chains that begin rough explain them by activity that moves on around the year, with 1.6 times the error."""
     rng = np.random.default_rng(5)

@@ -17,7 +17,7 @@ def export(
     folder: Annotated[Path, typer.Argument(help="The folder to write to; created if it does not exist.")],
     force: Annotated[bool, typer.Option("--force", help="Overwrite files in the folder.")] = False,
 ) -> None:
-    """Write all tables of a fit as CSV files: topics, words, documents, totals, diagnostics.
+    """Write all tables of a fit as CSV files: topics, words, documents, activity, totals, diagnostics.
 
     Each file is named after its table, such as topics_by_word.csv. The tables contain the labels of the data: share
     them as you would share the fit.

@@ -1,8 +1,9 @@
 """DynamicModel: components of counts over time, only ever seen through noise."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY
+from functools import partial
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -177,6 +178,12 @@ class DynamicModel(FactorizationEstimator):
                     f"time={other} (--time {other}), or time={axis} (--time {axis}) if axis {axis} is time"
                 )
         return found
+
+    def _makers(self) -> dict[str, Callable[[], pd.DataFrame]]:
+        others = [name for name in self._reader.axes if name != self.time_axis]
+        found = super()._makers() | {"activity": self.activity, "transitions": self.transitions}
+        found |= {f"trend_by_{name}": partial(self.trend, name) for name in others}
+        return found if self.season_ is None else found | {"seasons": self.seasons}
 
     def _least_size(self) -> int:
         return 2 if self.background else 1

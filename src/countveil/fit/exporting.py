@@ -30,9 +30,10 @@ class Tables(Mapping[str, pd.DataFrame]):
     ``topics`` (for other models ``communities``, ``components``: their numbers, names, support and prevalence),
     ``topics_by_word`` and so on (all entries of each along an axis), ``dispersions`` (of overdispersed counts),
     ``totals``, ``effects`` and ``contrasts`` (of covariates), ``prevalence_over`` (of dates), ``documents`` and
-    ``topic_correlations`` (of topics), ``upper_topics`` (of several layers), ``diagnostics``, ``chains``, ``starts``
-    and ``moves`` (see ``diagnostics``; those that there are), and ``fit`` (what made it, and its verdict). Intervals
-    are of 90%, where they are calibrated.
+    ``topic_correlations`` (of topics), ``upper_topics`` (of several layers), ``activity``, ``transitions``,
+    ``trend_by_item`` and so on, and ``seasons`` (over time), ``diagnostics``, ``chains``, ``starts`` and ``moves`` (see
+    ``diagnostics``; those that there are), and ``fit`` (what made it, and its verdict). Intervals are of 90%, where
+    they are calibrated.
     """
 
     def __init__(self, fit: "FactorizationEstimator") -> None:
