@@ -475,9 +475,11 @@ class Observations:
 
     @property
     def masked_cells(self) -> tuple[np.ndarray, np.ndarray]:
-        """The rows and columns of masked cells."""
-        found = np.flatnonzero(self.reports == MASKED)
-        return np.searchsorted(self.indptr, found, side="right") - 1, self.columns[found]
+        """(rows, columns) of the masked cells."""
+        starts = [self.indptr[run.start] for run in runs_of(self)]
+        found = [np.flatnonzero(self.block(run).reports == MASKED) for run in runs_of(self)]
+        entries = np.concatenate([first + each for first, each in zip(starts, found, strict=True)])
+        return np.searchsorted(self.indptr, entries, side="right") - 1, self.columns[entries]
 
     def block(self, rows: slice) -> Entries:
         """The stored entries of a run of rows, as the kernels take them."""

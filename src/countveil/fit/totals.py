@@ -90,7 +90,7 @@ def sums_by_totals(data: Observations) -> Iterator[tuple[float, float]]:
 
 def expected_totals(fit: "FactorizationEstimator", data: Observations) -> np.ndarray:
     """(S,) the expected sum of the true counts that were seen, by the draws of which ``rate`` is the mean."""
-    (row, column), tree = masked_cells(data), fit.posterior
+    (row, column), tree = data.masked_cells, fit.posterior
     if not row.size:
         return pooled(tree, tree["sample_stats"]["total_rate"].to_numpy())
     values = []
@@ -104,14 +104,6 @@ def expected_totals(fit: "FactorizationEstimator", data: Observations) -> np.nda
         masked = np.einsum("ek,ek->", theta[row], phi[column])
         values.append(theta.sum(axis=0) @ phi.sum(axis=0) - masked)
     return np.asarray(values, dtype=float)
-
-
-def masked_cells(data: Observations) -> tuple[np.ndarray, np.ndarray]:
-    """(rows, columns) of the masked cells."""
-    starts = [data.indptr[run.start] for run in runs_of(data)]
-    found = [np.flatnonzero(data.block(run).reports == MASKED) for run in runs_of(data)]
-    entries = np.concatenate([first + each for first, each in zip(starts, found, strict=True)])
-    return np.searchsorted(data.indptr, entries, side="right") - 1, data.columns[entries]
 
 
 def error_of(data: Observations) -> float:

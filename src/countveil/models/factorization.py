@@ -83,14 +83,12 @@ class Factorization(NamedTuple):
     def begun(
         self, factors: Sequence[np.ndarray], masked: tuple[np.ndarray, np.ndarray]
     ) -> tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]:
-        """Where a chain begins, given a start's factors: (factors, hyperparameters); fixed factors stay.
+        """Where a chain begins, given a start's factors: (factors, hyperparameters).
 
         ``masked`` has the rows and columns of masked cells.
         """
         pairs = [
             factor.prior.begin(factor, value, self.seen_along(factor.axes[0], len(value), masked))
-            if factor.fixed is None
-            else (value, factor.prior.start(factor))
             for factor, value in zip(self.factors, factors, strict=True)
         ]
         values, hypers = zip(*pairs, strict=True)
