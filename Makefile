@@ -3,9 +3,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMPS := $(VENV)/.stamps
-# uv installs in a fifth of the time; where it cannot, pip does. Two processes compile what was installed, in three quarters
-# of the time without the tests of other packages. The sources are compiled with it: tests start hundreds of processes,
-# and where PYTHONDONTWRITEBYTECODE is set, each would compile all that it imports.
+# uv installs in a fifth of the time; where it cannot, pip does. Two processes then compile what was installed, except for the
+# tests of other packages, and the sources: tests start hundreds of processes, and where PYTHONDONTWRITEBYTECODE is set,
+# each would compile all that it imports.
 PIP     := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 define install
 	($(PIP) uv && $(BIN)/python -m uv pip install --quiet --python $(BIN)/python --editable '.[$(@F)]') \
