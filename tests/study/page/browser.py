@@ -12,6 +12,7 @@ import pytest
 from selenium import webdriver
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.support.ui import WebDriverWait
 from urllib3.exceptions import HTTPError
 
 FLAGS = (
@@ -42,7 +43,9 @@ def browser(folder, width=1400, dark=False, flags=()):
     opened = webdriver.Chrome(options=options, service=Service(driver))
     try:
         size = {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": width < 600}
-        opened.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+        # The browser's own first page may still be on its way, and then fails the first command.
+        ready = WebDriverWait(opened, WAIT, ignored_exceptions=[WebDriverException])
+        ready.until(lambda each: each.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size) is not None)
         scheme = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]
         opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
         where = {"behavior": "allow", "downloadPath": str(folder / "down")}
@@ -67,8 +70,6 @@ def at(driver, name):
 
 
 def until(driver, condition):
-    from selenium.webdriver.support.ui import WebDriverWait
-
     return WebDriverWait(driver, WAIT, poll_frequency=0.02).until(lambda _: condition())
 
 
