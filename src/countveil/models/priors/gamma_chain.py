@@ -19,8 +19,8 @@ CONCENTRATION, SPREAD = 4.0, 1.0  # the median of c, and the standard deviation 
 RANGE = 25.0  # how far the logarithm of the scale may be from that of the mean
 BOUNDS = np.log(1e-4), np.log(1e6)  # of the logarithm of s
 WIDTH = 0.5  # of the first slices
-SMOOTH = 0.01  # the scale, as a share of its usual start, where a chain with a season begins
-SHRINKAGE = 0.2  # what a flat season weighs there beside that of the start
+SMOOTH = 0.01  # share of its usual scale at which a chain with a season begins
+SHRINKAGE = 0.2  # weight of a flat season there, where the season of the start has weight 1
 SUM_TOLERANCE = 1e-6  # of the columns of a transition matrix in a file
 
 
@@ -93,9 +93,9 @@ class GammaChainPrior(Prior):
     def begin(self, factor: Factor, value: np.ndarray, seen: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """With a season: at the season of the start, smooth, and without any other change over time.
 
-        A chain that begins rough, or at components that pass their activity around the year, explains the season so,
-        and does not find it in hundreds of sweeps. From the smooth side the data pull it to where it belongs. A start
-        is next to zero in steps without data, which are left out.
+        A chain that begins rough explains the season by components that pass their activity around the year, and does
+        not find the factors in hundreds of sweeps. A chain that begins smooth becomes as rough as the data ask for.
+        Steps without data are left out, since a start is next to zero there.
         """
         hypers = self.start(factor)
         if self.season is None:
