@@ -390,6 +390,7 @@ def test_tables_over_time_are_exported(seasonal, fit, tmp_path):
     assert {"activity", "transitions", "trend_by_item", "seasons"} <= set(tables)
     pd.testing.assert_frame_equal(tables["seasons"], seasonal[0].seasons())
     pd.testing.assert_frame_equal(tables["trend_by_item"], seasonal[0].trend())
+    pd.testing.assert_frame_equal(tables["transitions"], seasonal[0].transitions())
     assert "seasons" not in fit.tables
     fit.tables.to_csv(tmp_path)
     read = pd.read_csv(tmp_path / "activity.csv")
