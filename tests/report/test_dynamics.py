@@ -53,19 +53,40 @@ def test_pictures_are_of_activity_transitions_and_the_largest_forecasts(fit, ahe
     fans = [alt for alt in alts if "a fan chart of the forecast" in alt]
     means = ahead.rates.sum(["draw", "time"]).to_numpy()
     assert [alt.split(":")[0] for alt in fans] == [f"item {ITEMS[i]}" for i in np.argsort(-means)[:FANS]]
-    draws = ahead.counts.isel(item=int(np.argmax(means)))
-    assert f"2012: {np.median(draws[:, 0]):,.0f}, 2013: {np.median(draws[:, 1]):,.0f}" in fans[0]
+    assert not any(alt.startswith("Seasonal factors") for alt in alts)
     assert NASTY not in page
     assert "<script" not in page
 
 
+def test_forecast_counts_are_those_of_the_forecast_s_own_table(ahead, fit, page):
+    table = ahead.table().set_index(["time", "item"])
+    found = dynamics_of(fit, ahead)
+    assert [step for step, _ in found.numbers] == ["2012", "2013"]
+    for step, counts in found.numbers:
+        for label, said in zip(found.fanned, counts, strict=True):
+            row = table.loc[(step, label)]
+            assert said == f"{row['median']:.0f} ({row['lower']:.0f} to {row['upper']:.0f})"
+    assert " ".join(["2012", *found.numbers[0][1]]) in read(page).text
+
+
+def test_a_season_is_drawn_with_its_peak():
+    yearly = np.random.default_rng(3).poisson(np.tile([20.0, 20.0, 90.0, 20.0], 6)[:, None] * [1.0, 2.0, 3.0])
+    fit = cv.DynamicModel(1, season=4, **QUICK).fit(cv.ExactCounts(yearly))
+    alts = [each["alt"] for each in read(render(fit)).named("img")]
+    [said] = [alt for alt in alts if alt.startswith("Seasonal factors")]
+    assert f"component 0 is highest in 3 ({fit.seasons()['factor'].max():.2f})" in said
+
+
 def test_without_a_forecast_there_are_no_fans(fit):
-    assert dynamics_of(fit, None).fans == []
+    found = dynamics_of(fit, None)
+    assert found.fans == found.fanned == found.numbers == []
 
 
 def test_a_naive_fit_has_no_intervals():
     fit = cv.DynamicModel(2, **QUICK).fit(cv.NaiveCounts(COUNTS))
-    assert not any("(" in stays + goes for _, stays, goes in dynamics_of(fit, None).rows)
+    found = dynamics_of(fit, fit.forecast(1))
+    assert not any("(" in stays + goes for _, stays, goes in found.rows)
+    assert all(count.isdigit() for _, counts in found.numbers for count in counts)
 
 
 def test_a_forecast_of_something_else_is_refused(fit, ahead, topic_fit):

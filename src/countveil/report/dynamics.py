@@ -1,4 +1,4 @@
-"""Components over time as the page shows them: their activity, where it goes, and forecasts."""
+"""Components over time as the page shows them: their activity, seasons, where activity goes, and forecasts."""
 
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from countveil.fit.base import FactorizationEstimator
 from countveil.fit.forecasts import Forecast
 from countveil.fit.naming import titled
 from countveil.inference.matching import STABLE
-from countveil.plotting import activity, forecast, transitions
+from countveil.plotting import activity, forecast, seasons, transitions
 from countveil.report.pictures import Picture, picture
 from countveil.report.sections import percent
 
@@ -21,14 +21,19 @@ LEAST = 0.02  # share of activity that is worth a word
 
 
 class Dynamics(NamedTuple):
-    """A picture of the activity, one of the transitions, rows of (component, what stays, where the rest goes), fans."""
+    """A picture of activity, of seasons and of transitions, rows of (component, what stays, where the rest goes), fans.
+
+    The forecast's numbers are rows of (step, one count for each thing in ``fanned``).
+    """
 
     activity: Picture | None
+    seasons: Picture | None
     graph: Picture | None
     rows: list[tuple[str, str, str]]
-    steps: int  # of the forecast
     along: str  # the axis of the fans' things
     fans: list[Picture]
+    fanned: list[str]
+    numbers: list[tuple[str, list[str]]]
 
 
 def dynamics_of(fit: FactorizationEstimator, ahead: Forecast | None) -> Dynamics | None:
@@ -46,6 +51,7 @@ def dynamics_of(fit: FactorizationEstimator, ahead: Forecast | None) -> Dynamics
     numbers = [int(k) for k in stable["component"]]
     return Dynamics(
         activity_picture(fit, numbers[:SHOWN]) if numbers else None,
+        seasons_picture(fit, numbers[:SHOWN]) if numbers and fit.season_ is not None else None,
         graph_picture(fit) if numbers else None,
         rows_of(fit, numbers),
         *fans_of(fit, ahead),
@@ -58,6 +64,17 @@ def activity_picture(fit: DynamicModel, numbers: list[int]) -> Picture:
     said = ", ".join(f"component {k}" for k in numbers)
     alt = f"Expected counts in each {fit.time_axis} step from {first} to {last}, one curve each for {said}."
     return picture(lambda ax: activity(fit, numbers, ax=ax), alt, 6.6, 3.2)
+
+
+def seasons_picture(fit: DynamicModel, numbers: list[int]) -> Picture:
+    """What the largest components are multiplied by in each step of the season."""
+    table = fit.seasons()
+    said = []
+    for k in numbers:
+        own = table[table["component"] == k].set_index("season")["factor"]
+        said.append(f"component {k} is highest in {own.idxmax()} ({own.max():.2f}), lowest in {own.idxmin()}")
+    alt = f"Seasonal factors, one curve each: {'; '.join(said)}."
+    return picture(lambda ax: seasons(fit, numbers, ax=ax), alt, 6.6, 3.2)
 
 
 def graph_picture(fit: DynamicModel) -> Picture:
@@ -89,28 +106,45 @@ def share_of(row: Any) -> str:
     return f"{percent(row.share)}{ends}"
 
 
-def fans_of(fit: DynamicModel, ahead: Forecast | None) -> tuple[int, str, list[Picture]]:
-    """(steps, axis, pictures) of the things with the largest forecasts along the last axis that is not time."""
+def fans_of(
+    fit: DynamicModel, ahead: Forecast | None
+) -> tuple[str, list[Picture], list[str], list[tuple[str, list[str]]]]:
+    """(axis, pictures, labels, numbers) of the things with the largest forecasts along the last axis but time."""
     others = [axis for axis in fit._reader.axes if axis != fit.time_axis]
+    along = others[-1]
     if ahead is None:
-        return 0, others[-1], []
-    along, steps = others[-1], ahead.counts.sizes.get(fit.time_axis, 0)
+        return along, [], [], []
     check_own(fit, ahead, others)
     sums = ahead.rates.sum([dim for dim in ahead.rates.dims if dim != along]).to_numpy()
-    largest = np.argsort(-sums, kind="stable")[:FANS]
-    return (steps, along, [fan_picture(fit, ahead, fit._reader.axes[along].tolist()[i], along) for i in largest])
+    labels = [fit._reader.axes[along].tolist()[i] for i in np.argsort(-sums, kind="stable")[:FANS]]
+    columns = [counts_ahead(fit, ahead, label, along) for label in labels]
+    steps = ahead.counts[fit.time_axis].to_numpy()
+    numbers = [(str(step), [column[i] for column in columns]) for i, step in enumerate(steps)]
+    fans = [fan_picture(fit, ahead, label, along) for label in labels]
+    return along, fans, [str(label) for label in labels], numbers
+
+
+def counts_ahead(fit: DynamicModel, ahead: Forecast, label: object, along: str) -> list[str]:
+    """The forecast count of one thing in each new step, with its interval where there is one."""
+    draws = draws_ahead(fit, ahead, label, along)
+    low, median, high = np.quantile(draws, (0.05, 0.5, 0.95), axis=0, method="inverted_cdf")
+    return [
+        f"{m:,.0f}" + ("" if ahead.why_no_intervals else f" ({a:,.0f} to {b:,.0f})")
+        for a, m, b in zip(low, median, high, strict=True)
+    ]
+
+
+def draws_ahead(fit: DynamicModel, ahead: Forecast, label: object, along: str) -> np.ndarray:
+    """(draw, new step) the counts of one thing, summed over all axes but time."""
+    sums = ahead.counts.sum([dim for dim in ahead.counts.dims if dim not in ("draw", along, fit.time_axis)])
+    own = sums.isel({along: fit._reader.axes[along].tolist().index(label)})
+    return own.transpose("draw", fit.time_axis).to_numpy()
 
 
 def fan_picture(fit: DynamicModel, ahead: Forecast, label: object, along: str) -> Picture:
     """Counts of one thing until now, and those that may come."""
-    sums = ahead.counts.sum([dim for dim in ahead.counts.dims if dim not in ("draw", along, fit.time_axis)])
-    draws = (
-        sums.isel({along: fit._reader.axes[along].tolist().index(label)}).transpose("draw", fit.time_axis).to_numpy()
-    )
-    middle, names = np.median(draws, axis=0), ahead.counts[fit.time_axis].to_numpy()
-    said = ", ".join(f"{name}: {value:,.0f}" for name, value in zip(names, middle, strict=True))
-    alt = f"{along} {label}: expected counts of the steps before, and a fan chart of the forecast, with medians {said}."
-    last = max(BEFORE, 3 * len(names))
+    alt = f"{along} {label}: expected counts of the steps before, and a fan chart of the forecast. The table has numbers."
+    last = max(BEFORE, 3 * ahead.counts.sizes[fit.time_axis])
     return picture(lambda ax: forecast(fit, ahead, label, along=along, last=last, ax=ax), alt, 3.6, 2.7)
 
 
