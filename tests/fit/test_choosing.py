@@ -51,6 +51,8 @@ def test_the_number_with_the_highest_score_is_fitted(data, chosen):
     assert (table["seconds"] > 0.0).all()
     assert table["likelihood"].tolist()[2:] == ["poisson", None]
     assert table["dispersion"].tolist()[2:] == [None, "global"]
+    own = ["dispersion by column", "Poisson", "one dispersion"]
+    assert table["model"].tolist() == ["n_topics=1", *(f"n_topics=2, {each}" for each in own)]
     assert fit.n_topics_ == table["n_topics"][table["score"].idxmax()] == 2
     chosen = fit.selection_.differs[table["score"].idxmax()]
     usual = {"likelihood": "negative-binomial", "dispersion": "column"}

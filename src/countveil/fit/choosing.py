@@ -16,6 +16,7 @@ from countveil.models.factorization import Factorization
 from countveil.selection import Comparison
 from countveil.selection.compare import compare_quickly
 
+IN_WORDS = {"global": "one dispersion", "column": "dispersion by column", "row": "dispersion by row"}
 CHOSEN = "chosen"  # what a file calls what was chosen, and what came next, in words
 CANDIDATES = 5, 10, 20, 50, 100
 FEWER = 1, 2, 3  # besides, of data that do not allow ``MANY``
@@ -123,14 +124,17 @@ def choose(model: Any, X: Any) -> None:
         )
 
     with said_if_interrupted(name):
-        sizes = {f"{name}={n}": {name: n} for n in numbers}
-        found = compared(sizes)
-        best = sizes[found.best]
-        spreads = {f"{found.best}, {label}": best | own for label, own in other_likelihoods(model).items()}
+        tried = {f"{name}={n}": {name: n} for n in numbers}
+        found = compared(tried)
+        first = found.best
+        spreads = {f"{first}, {label}": tried[first] | own for label, own in other_likelihoods(model).items()}
         if spreads:  # of the best number alone, by the same folds and seeds
+            usual = f"{first}, {IN_WORDS[str(model._likelihood().settings['dispersion'])]}"
+            tried |= spreads | {usual: tried[first]}
+            found = replace(found, names=tuple(usual if each == first else each for each in found.names))
             found = found.beside(compared(spreads))
-            found = replace(found, differs=tuple((sizes | spreads)[each] for each in found.names))
-            best = (sizes | spreads)[found.best]
+            found = replace(found, differs=tuple(tried[each] for each in found.names))
+        best = tried[found.best]
     setattr(model, f"{name}_", best[name])
     model.likelihood_ = {key: best[key] for key in ("likelihood", "dispersion") if key in best}
     model.selection_ = found
@@ -146,9 +150,8 @@ def other_likelihoods(model: Any) -> dict[str, dict[str, str]]:
         return {}
     found: dict[str, dict[str, str]] = {"Poisson": {"likelihood": POISSON.name}}
     if usual.dispersion == "column":
-        found["one dispersion"] = {"dispersion": "global"}
-        if not model._rows_are_new_data:
-            found["dispersion by row"] = {"dispersion": "row"}
+        others = ["global"] if model._rows_are_new_data else ["global", "row"]
+        found |= {IN_WORDS[each]: {"dispersion": each} for each in others}
     return found
 
 
