@@ -6,7 +6,8 @@ FOLDER holds enron_text/enron_ham_1000x1400.npz, covariates/stm/poliblog5k.npz (
 words are taken, those with most counts), enron_network/enron161.npz, and icews/icews_tensor.npz and icews_matrix.npz;
 Reuters comes with the extra ``demo``. Counts get seeded two-sided geometric noise at epsilon/N = each of LEVELS, and
 planted counts are new in every draw. Every finished fit is a line of FILE at once; those that FILE has are left out.
-Settings other than "default" have chains 12, tune 200 and draws 50, and one likelihood each.
+"poisson" and so on have chains 12, tune 200 and draws 50, and one likelihood each; "auto" and numbers, such as 10, are
+the number of components, with everything else by default.
 
 Columns: state and reason of the verdict ("nested": averages over chains are not steady, and "nested_of" is the quantity
 that is steady least; "sums": sums of reports that the fit does not explain; "total"; "undetermined"); seconds of
@@ -15,7 +16,8 @@ times cells per token, over 120 draws; counts and positive, how often randomised
 their reports, of 20,000 cells, and of those with a positive report; rows_below, rows_above, columns_below and
 columns_above, the shares of true sums by row and by column that are below, and above, the 90% intervals that
 ``countveil counts --sums`` prints; total_place, the place of the true sum of all counts among those of 100 drawn
-tables, from 0 to 1; total_held is 1 where the 90% interval of it that is printed holds it.
+tables, from 0 to 1; total_held is 1 where the 90% interval of it that is printed holds it; components, how many the
+fit has.
 """
 
 import argparse
@@ -43,6 +45,7 @@ SAMPLING = {"chains": 12, "tune": 200, "draws": 50}
 KEY = ["data", "level", "draw", "setting"]
 COLUMNS = [*KEY, "state", "reason", "r_hat", "nested", "nested_of", "chains", "seconds", "log_score", "counts"]
 COLUMNS += ["positive", "rows_below", "rows_above", "columns_below", "columns_above", "total_place", "total_held"]
+COLUMNS += ["components"]
 SAFE = "safe to report", "safe to report with support"
 INTERVAL, CELLS, SCORED_DRAWS, TABLES, AT_ONCE = 0.9, 20_000, 120, 100, 20
 
@@ -177,7 +180,8 @@ def figures(fit, seconds, data, reports, counts, seen, rng):
     totals, true = fit.totals(), counts[seen].sum()
     ends = [float(each) for each in missed_sums(fit, data, counts, seen)]
     ends += [float(place_of_total(fit, data, counts, seen, rng)), int(totals.lower <= true <= totals.upper)]
-    return [*said, *agreement, n_chains, seconds, log_score(fit, counts, seen), *held, *ends]
+    n_components = fit.model_.rows.sizes[fit.model_.spec.latent[0]]
+    return [*said, *agreement, n_chains, seconds, log_score(fit, counts, seen), *held, *ends, n_components]
 
 
 def summary(found):
@@ -215,7 +219,9 @@ def main():
     parser.add_argument("data", nargs="*", help="data sets; all without any")
     parser.add_argument("--levels", nargs="+", type=float, default=[1.0, 2.0])
     parser.add_argument("--draws", default="0-0", help="the first and the last noise draw")
-    parser.add_argument("--settings", nargs="+", choices=["default", *OTHERS], default=["default"])
+    parser.add_argument(
+        "--settings", nargs="+", default=["default"], help="default, auto, a number or " + ", ".join(OTHERS)
+    )
     asked = parser.parse_args()
     known = corpora(asked.folder)
     first, last = map(int, asked.draws.split("-"))
@@ -224,14 +230,16 @@ def main():
     done = {tuple(map(str, key)) for key in pd.read_csv(asked.file)[KEY].itertuples(index=False)}
     for draw in range(first, last + 1):
         for setting in asked.settings:
-            options = {} if setting == "default" else SAMPLING | OTHERS[setting]
+            options = SAMPLING | OTHERS[setting] if setting in OTHERS else {}
             for level in asked.levels:
                 for name in asked.data or known:
                     key = name, level, draw, setting
                     if tuple(map(str, key)) in done:
                         continue
                     print(*key, flush=True)
-                    figures = measure(*known[name], level, draw, options)
+                    made, model, size = known[name]
+                    size = int(setting) if setting.isdigit() else "auto" if setting == "auto" else size
+                    figures = measure(made, model, size, level, draw, options)
                     with asked.file.open("a", newline="") as file:
                         csv.writer(file, lineterminator="\n").writerow(
                             [*key, *(f"{x:.4f}" if isinstance(x, float) else x for x in figures)]
