@@ -24,10 +24,10 @@ are best for the held-back counts, which nobody knows, and "a year before" takes
 numbers, in bursts.
 
 ``--rolling`` has real and simulated series instead, whose last steps are forecast from several origins, twelve steps
-ahead (four for mail), by models with and without levels and seasons and by rules of thumb. Errors are differences of
-medians from the true counts, one step ahead and over all steps: root mean squared, and mean absolute, which medians
-are chosen for. Scores are log predictive probabilities per cell. A rule's score is that of a negative binomial law,
-whose numbers predict best the last steps seen.
+ahead (four for mail), by models with and without volumes, levels and seasons and by rules of thumb. Errors are
+differences of medians from the true counts, one step ahead and over all steps: root mean squared, and mean absolute,
+which medians are chosen for. Scores are log predictive probabilities per cell. A rule's score is that of a negative
+binomial law, whose numbers predict best the last steps seen.
 """
 
 import argparse
@@ -362,7 +362,7 @@ def variants(season):
     found = {"without": {}, "with levels": {"levels": True}}
     if season:
         found |= {"with seasons": {"season": season}, "with both": {"season": season, "levels": True}}
-    return found
+    return found | {f"steady, {label}": asked | {"steady": True} for label, asked in found.items()}
 
 
 def rolled(seen, level, later, asked, components, name, options):

@@ -294,7 +294,7 @@ def test_a_trend_is_the_sum_of_expected_counts_along_an_axis(fit):
 
 @pytest.mark.parametrize("background", [True, False])
 def test_a_background_is_spread_over_all_things(planted, tmp_path, background):
-    options = BRIEF | {"background": background, "prior_shape": 0.001}
+    options = BRIEF | {"background": background, "prior_shape": 0.001, "tune": 60}
     fit = cv.DynamicModel(3, **options).fit(cv.PrivatizedCounts(planted[3], 0.3, mask=planted[4]))
     fit.save(tmp_path / "fit.nc")
     again = cv.DynamicModel.load(tmp_path / "fit.nc")

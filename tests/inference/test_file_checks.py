@@ -34,8 +34,8 @@ def fits(tmp_path_factory):
             "tensor": cv.TensorModel(2, **QUICK).fit(tensor),
             "einsum": cv.PoissonFactorization("dk,vk->dv", {"k": 2}, **einsum, **QUICK).fit(release),
             "stacked": cv.TopicModel(2, **QUICK | {"method": cv.Gibbs(weights="stacked")}).fit(release),
-            "dynamic": cv.DynamicModel(2, **QUICK).fit(release),
-            "moving": cv.DynamicModel(2, steady=False, prior_shape=0.5, **QUICK).fit(tensor),
+            "dynamic": cv.DynamicModel(2, steady=True, **QUICK).fit(release),
+            "moving": cv.DynamicModel(2, prior_shape=0.5, **QUICK).fit(tensor),
             "moved": cv.TopicModel(3, **QUICK | {"tune": 20}).fit(release),
             "true": cv.TopicModel(2, **QUICK).fit(cv.ExactCounts(COUNTS)),
         }
@@ -244,6 +244,7 @@ def test_parameters_that_make_no_sense_are_refused(refusal):
         ("dynamic", hostile.value_at("posterior/importance", -1.0), "importance of finite numbers, 0 or more, got"),
         ("dynamic", hostile.value_at("posterior/volume", 0.0), "positive volume, got 0.0"),
         ("dynamic", hostile.without("posterior/transition"), "must hold transition"),
+        ("moving", hostile.value_at("posterior/volume", 0.0), "positive volume, got 0.0"),
         ("moving", hostile.without("posterior/steadiness"), "must hold steadiness"),
         ("dynamic", array("posterior/steadiness"), "the arrays of its model alone"),
         ("dynamic", hostile.stated("parameters", lambda p: p.update(steady=False)), "with steady False, got True"),

@@ -55,12 +55,12 @@ def fit_dynamic(
             help="Names of the axes (modes), separated by commas [default: time,item or time,mode1,mode2,...]."
         ),
     ] = None,
-    volumes: Annotated[
+    steady: Annotated[
         bool,
         typer.Option(
-            "--volumes",
+            "--steady",
             rich_help_panel=MODEL,
-            help="Let the total of each time step vary independently of its neighbours.",
+            help="All time steps have the same volume [default: how much volumes differ is learned].",
         ),
     ] = False,
     season: Annotated[
@@ -121,7 +121,7 @@ def fit_dynamic(
         several = shape is not None or (names is not None and len(names) > 2)
         given = folded(data, shape) if several else data
         names = names or names_of_axes(given, *TAKEN)
-    steps: dict[str, Any] = {"modes": names, "time": axis, "steady": not volumes}
+    steps: dict[str, Any] = {"modes": names, "time": axis, "steady": steady}
     steps |= {"day_first": day_first, "season": None if season is None else number_or_auto("season", season, 2)}
     model = DynamicModel(number, **steps, background=background, levels=levels, **sampling.arguments())
     given, note = model.in_time(given)

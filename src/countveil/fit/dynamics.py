@@ -65,7 +65,8 @@ class DynamicModel(FactorizationEstimator):
         n_components: number of components K at most, or "auto", as for ``TopicModel``.
         modes: names of the data's axes; by default time and item, or time, mode1, mode2, ...
         time: the axis of time, by its name among modes or its number; None is the one called "time", or the first.
-        steady: whether all steps have the same volume; if not, each has one of its own, independent of its neighbours.
+        steady: whether all steps have the same volume. If not, each has one of its own, independent of its neighbours,
+            and how much volumes differ is learned.
         day_first: whether dates such as 1/2/2020 begin with the day; None if the labels show it.
         season: after how many steps the year, or another cycle, begins again: 12 for months. Each component then has a
             factor for each step of the season, whose mean is about one. "auto" finds it in dates: 7 days, or the weeks
@@ -81,10 +82,10 @@ class DynamicModel(FactorizationEstimator):
         posterior: "activity" with dims (time, component), the components' expected counts in each step; one variable
             per other mode, "factor_<mode>"; "transition" (component, previous_component), whose columns sum to one;
             "importance" (component), which is small for components that the data do not need; "immigration",
-            what each component gains in each step, in units of the volume; "volume", which is over time where the model
-            is not steady, beside "usual_volume" and "steadiness"; with a season, "season" (time, component), its factor
-            in each step, by which the activity is multiplied; with levels, "level" over all axes of the data, by which
-            the rates that "activity" gives are multiplied, "level_smoothness" over all axes but time, and
+            what each component gains in each step, in units of the volume; "volume", which is over time unless the
+            model is steady, beside "usual_volume" and "steadiness"; with a season, "season" (time, component), its
+            factor in each step, by which the activity is multiplied; with levels, "level" over all axes of the data, by
+            which the rates that "activity" gives are multiplied, "level_smoothness" over all axes but time, and
             "level_persistence".
     """
 
@@ -92,7 +93,7 @@ class DynamicModel(FactorizationEstimator):
     _: KW_ONLY
     modes: Sequence[str] | None = None
     time: str | int | None = None
-    steady: Annotated[bool, Flag()] = True
+    steady: Annotated[bool, Flag()] = False
     day_first: bool | None = None
     season: Annotated[int | str | None, Season()] = None
     background: Annotated[bool, Flag()] = False

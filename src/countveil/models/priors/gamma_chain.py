@@ -202,7 +202,7 @@ class GammaChainPrior(Prior):
             others = replace(self, season=None).reported(factor, hypers[:, :, : end - 1])
             return others | {"season": ((0, 1), seasons)}
         transition, sizes, rest = np.split(hypers, [k * k, k * k + k], axis=2)
-        volume = rest[:, :, 2:3] * rest[:, :, 5:]
+        volume = np.maximum(rest[:, :, 2:3] * rest[:, :, 5:], SMALLEST)
         found: Reported = {"transition": ((1, 1), transition.reshape(*lead, k, k)), "importance": ((1,), sizes)}
         found["immigration"] = ((), rest[:, :, 4])
         if self.steady:
@@ -211,14 +211,14 @@ class GammaChainPrior(Prior):
         return found | {"volume": ((0,), volume)} | own
 
     def check_reported(self, name: str, values: np.ndarray) -> None:
-        """Numbers from 0 on, single ones positive, and the columns of a transition matrix sum to one."""
+        """Numbers from 0 on, volumes and single ones positive, and the columns of a transition matrix sum to one."""
         finite = (values >= 0.0) & (values < np.inf)
         check_values(f"must hold {name} of finite numbers, 0 or more", values, finite)
         if name == "transition":
             sums = values.sum(axis=2)
             whole = np.abs(sums - 1.0) <= SUM_TOLERANCE
             check_values(f"must hold {name} with columns that sum to 1", sums, whole)
-        if values.ndim == 2:
+        if values.ndim == 2 or name == "volume":
             check_values(f"must hold positive {name}", values, values > 0.0)
 
     def describe(self) -> str:
