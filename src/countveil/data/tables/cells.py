@@ -41,7 +41,7 @@ INTERVALS = tuple(
 
 
 class NumberFormat(NamedTuple):
-    """The marks in the numbers of a file: between groups of three digits, if any, and before decimals."""
+    """The marks in the numbers of a file: between groups of digits, if any, and before decimals."""
 
     thousands: str | None
     decimal: str
@@ -135,6 +135,8 @@ def plain_number(text: str, form: NumberFormat) -> str | None:
     """The same number, digit by digit, with a decimal point and no thousands separators."""
     plain = text.translate(_PLAIN).strip()
     groups = rf"[0-9]{{1,3}}(?:[{re.escape(form.thousands)}][0-9]{{3}})+|" if form.thousands else ""
+    if "," in (form.thousands or ""):  # as in India: 12,34,567
+        groups += "[0-9]{1,2}(?:,[0-9]{2})+,[0-9]{3}|"
     mark = re.escape(form.decimal)
     pattern = rf"([+-]?)(?:({groups}[0-9]+)(?:{mark}([0-9]*))?|{mark}([0-9]+))([eE][+-]?[0-9]{{1,3}})?"
     match = re.fullmatch(pattern, plain, re.ASCII)
