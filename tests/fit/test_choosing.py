@@ -10,6 +10,7 @@ import countveil as cv
 from countveil.fit import choosing
 from countveil.fit.choosing import candidates
 from countveil.report.baselines import naive_fit
+from countveil.selection import Comparison
 from tests.joint import fitted, short_choices
 
 pytestmark = pytest.mark.long
@@ -86,6 +87,36 @@ def test_a_number_that_was_chosen_is_saved_and_the_comparison_is_not(data, chose
     other = fitted(again.set_params(n_topics=3), data)
     assert other.n_topics_ == 3
     assert "chosen" not in other.diagnostics().verdict
+
+
+@pytest.mark.parametrize(
+    ("means", "asked"),
+    [
+        ({5: -3.0, 10: -1.0, 20: -1.5}, [5, 10, 20]),
+        ({5: -3.0, 10: -2.0, 20: -1.5, 50: -1.7}, [5, 10, 20, 50]),
+        ({5: -3.0, 10: -2.0, 20: -1.5, 50: -1.2, 100: -1.1}, [5, 10, 20, 50, 100]),
+        ({5: -3.0, 10: -1.0, 20: -1.0005, 50: -1.0, 100: -1.2}, [5, 10, 20, 50, 100]),  # 20 is tied with 10
+    ],
+)
+def test_many_components_are_left_out_where_fewer_are_clearly_better(monkeypatch, means, asked):
+    rng, seen = np.random.default_rng(1), []
+
+    def quickly(observed, models, folds, seed, threads, progress):
+        sizes = [model.n_topics for model in models.values()]
+        seen.extend(sizes)
+        scores = np.array([means[n] + 0.01 * rng.standard_normal(400) for n in sizes])
+        rows, columns = np.divmod(np.arange(400), 20)
+        none = tuple({} for _ in sizes)
+        return Comparison(tuple(models), scores, rows, columns, 0 * rows, np.ones(len(sizes)), none, seed)
+
+    monkeypatch.setattr(choosing, "compare_quickly", quickly)
+    data = cv.PrivatizedCounts(rng.poisson(1.0, (250, 250)), 0.2)
+    model = cv.TopicModel("auto", likelihood="poisson", seed=1, **QUICK)
+    model.seed_ = 1
+    choosing.choose(model, data)
+    assert seen == asked
+    assert means[model.n_topics_] > max(means.values()) - 0.01
+    assert model.selection_.table["n_topics"].tolist() == asked
 
 
 @pytest.mark.usefixtures("small")

@@ -14,13 +14,14 @@ from countveil.data.release_files import ReleaseFiles
 from countveil.laws.counts import POISSON, Likelihood, NegativeBinomial
 from countveil.models.factorization import Factorization
 from countveil.selection import Comparison
-from countveil.selection.compare import compare_quickly
+from countveil.selection.compare import compare_quickly, with_scores
 
 IN_WORDS = {"global": "one dispersion", "column": "dispersion by column", "row": "dispersion by row"}
 CHOSEN = "chosen"  # what a file calls what was chosen, and what came next, in words
 CANDIDATES = 5, 10, 20, 50, 100
 FEWER = 1, 2, 3  # besides, of data that do not allow ``MANY``
 MANY = 50
+TOGETHER = 20  # candidates up to here are compared at once, larger ones one by one until the last is clearly worse
 FOLDS, FOLDS_SCORED = 5, 2
 CHOICE_STREAM = 2**31 + 1  # a spawn key that no chain has
 
@@ -104,6 +105,8 @@ def choosing(model: Any, X: Any) -> Iterator[None]:
 def choose(model: Any, X: Any) -> None:
     """Set the number of components, then the likelihood, that predict held-out reports best; keep the comparison.
 
+    Fits with many components take the most time, so they are left out where fewer are clearly better already.
+
     Raises:
         ValueError: data that stay on disk; data that every candidate refuses.
     """
@@ -125,7 +128,12 @@ def choose(model: Any, X: Any) -> None:
 
     with said_if_interrupted(name):
         tried = {f"{name}={n}": {name: n} for n in numbers}
-        found = compared(tried)
+        few = [label for label, own in tried.items() if own[name] <= TOGETHER] or list(tried)[:1]
+        found = with_scores(compared({label: tried[label] for label in few}))
+        for label in [each for each in tried if each not in few]:
+            if found.names[-1] not in found.level:  # more components predict worse already
+                break
+            found = found.beside(compared({label: tried[label]}))
         first = found.best
         spreads = {f"{first}, {label}": tried[first] | own for label, own in other_likelihoods(model).items()}
         if spreads:  # of the best number alone, by the same folds and seeds
@@ -133,7 +141,7 @@ def choose(model: Any, X: Any) -> None:
             tried |= spreads | {usual: tried[first]}
             found = replace(found, names=tuple(usual if each == first else each for each in found.names))
             found = found.beside(compared(spreads))
-            found = replace(found, differs=tuple(tried[each] for each in found.names))
+        found = replace(found, differs=tuple(tried[each] for each in found.names))
         best = tried[found.best]
     setattr(model, f"{name}_", best[name])
     model.likelihood_ = {key: best[key] for key in ("likelihood", "dispersion") if key in best}

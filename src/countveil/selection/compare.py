@@ -332,7 +332,7 @@ def compare(
             keep(path, mark, done)
 
     run(problem, done, threads_worth(problem.candidates[0].observed) if threads is None else threads, progress, save)
-    return comparison_of(problem, done, settled)
+    return with_scores(comparison_of(problem, done, settled))
 
 
 def compare_quickly(
@@ -340,8 +340,10 @@ def compare_quickly(
 ) -> Comparison:
     """``compare`` with its short fits, where of the first number of folds only the second are held out and scored.
 
+    Fits may all fail: see ``with_scores``.
+
     Raises:
-        ValueError: as ``compare``.
+        ValueError: data or models that ``compare`` refuses.
     """
     short = {"draws": DRAWS, "tune": TUNE, "thin": THIN, "chains": CHAINS}
     problem = problem_of(candidates_of(data, models, short), folds[0], seed)
@@ -470,8 +472,18 @@ def held_out_scores(problem: Problem, place: Place, threads: int) -> np.ndarray:
     return log_mean_extrapolated(scores, *halves(fit.posterior), candidate.n_chains)
 
 
+def with_scores(found: Comparison) -> Comparison:
+    """The same; raises ValueError if every model failed in some fold."""
+    if len(found.failures) == len(found.names):
+        raise ValueError(
+            f"models must include at least one that can be fitted, got {len(found.names)} that failed, the first with: "
+            f"{next(iter(found.failures.values()))}"
+        )
+    return found
+
+
 def comparison_of(problem: Problem, done: dict[Place, Scored], seed: int) -> Comparison:
-    """What all fits together say; raises ValueError if every model failed in some fold."""
+    """What all fits together say."""
     numbers = range(len(problem.folds))
     each = [[done[m, f] for f in numbers] for m in range(len(problem.candidates))]
     names = tuple(candidate.name for candidate in problem.candidates)
@@ -480,11 +492,6 @@ def comparison_of(problem: Problem, done: dict[Place, Scored], seed: int) -> Com
         for name, own in zip(names, each, strict=True)
         if any(scored.failure for scored in own)
     }
-    if len(failures) == len(names):
-        raise ValueError(
-            f"models must include at least one that can be fitted, got {len(names)} that failed, the first with: "
-            f"{next(iter(failures.values()))}"
-        )
     return Comparison(
         names,
         np.array([np.concatenate([scored.scores for scored in own]) for own in each]),
