@@ -90,6 +90,23 @@ def test_a_number_that_was_chosen_is_saved_and_the_comparison_is_not(data, chose
 
 
 @pytest.mark.parametrize(
+    ("shape", "background", "number"),
+    [((40, 2), False, 1), ((40, 2), True, 2), ((40, 1), False, 1), ((30, 8), False, 6), ((30, 30), False, 10)],
+)
+def test_a_dynamic_model_of_few_series_has_few_components(shape, background, number, tmp_path):
+    data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(5.0, shape), 0.2)
+    fit = fitted(cv.DynamicModel(background=background, seed=1, **QUICK), data)
+    assert (fit.n_components, fit.n_components_) == (None, number)
+    assert fit.posterior["posterior"].sizes["component"] == number
+    fit.save(tmp_path / "fit.nc")
+    again = cv.DynamicModel.load(tmp_path / "fit.nc")
+    assert (again.n_components, again.n_components_) == (None, number)
+    assert choosing.own_choice(again)["n_components"] == number
+    with pytest.raises(ValueError, match="n_components must be a number, got None: only fit chooses one"):
+        choosing.size_of(clone(fit))
+
+
+@pytest.mark.parametrize(
     ("means", "asked"),
     [
         ({5: -3.0, 10: -1.0, 20: -1.5}, [5, 10, 20]),

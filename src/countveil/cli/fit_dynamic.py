@@ -40,7 +40,12 @@ def fit_dynamic(
     release: ReleaseFile,
     output: Output,
     *,
-    components: Annotated[str, typer.Option(help=f"Upper bound on the number of components K, or {AUTO}.")] = "10",
+    components: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Upper bound on the number of components K, or {AUTO} [default: 10, or fewer for few series]."
+        ),
+    ] = None,
     time: Annotated[
         str | None,
         typer.Option(
@@ -107,7 +112,7 @@ def fit_dynamic(
 
     Example: `countveil fit dynamic months.npz -o months.nc --components 10 --seed 1`
     """
-    number = number_or_auto("components", components)
+    number = None if components is None else number_or_auto("components", components)
     data = ready(release, output, saving)
     from countveil.fit import DynamicModel
     from countveil.fit.dynamics import TAKEN

@@ -47,12 +47,15 @@ class Whole(NamedTuple):
 
 
 class WholeOrAuto(NamedTuple):
-    """A whole number from ``least`` on, or "auto"."""
+    """A whole number from ``least`` on, or "auto"; or None, where the data may decide."""
 
     least: int = 1
+    none: bool = False
 
     def check(self, name: str, value: Any) -> None:
         """Refuse anything else; raises ValueError."""
+        if value is None and self.none:
+            return
         if isinstance(value, str):
             if value != AUTO:
                 raise ValueError(f"{name} must be a whole number or {AUTO!r}, got {value!r}")

@@ -18,6 +18,7 @@ from countveil.selection.compare import compare_quickly, with_scores
 
 IN_WORDS = {"global": "one dispersion", "column": "dispersion by column", "row": "dispersion by row"}
 CHOSEN = "chosen"  # what a file calls what was chosen, and what came next, in words
+USUAL = 10  # components where nothing is said, or as many as data allow
 CANDIDATES = 5, 10, 20, 50, 100
 FEWER = 1, 2, 3  # besides, of data that do not allow ``MANY``
 MANY = 50
@@ -38,11 +39,11 @@ def size_of(model: Any) -> int:
     value = getattr(model, name)
     if isinstance(value, list | tuple):  # of layers, of which the first is the model's own
         return int(value[0])
-    if value != AUTO:
+    if value not in (AUTO, None):
         return int(value)
     chosen = getattr(model, f"{name}_", None)
     if chosen is None:
-        raise ValueError(f"{name} must be a number, got {AUTO!r}: only fit chooses one")
+        raise ValueError(f"{name} must be a number, got {value!r}: only fit chooses one")
     return int(chosen)
 
 
@@ -65,8 +66,8 @@ def own_choice(model: Any) -> dict[str, Any]:
     if model._sized_by is None:
         return {}
     name = model._sized_by[0]
-    value = size_of(model) if is_auto(model) else getattr(model, name)
-    return {name: value, **vars(model).get("likelihood_", {})}
+    value = getattr(model, name)
+    return {name: size_of(model) if value in (AUTO, None) else value, **vars(model).get("likelihood_", {})}
 
 
 def keep_choice(model: Any, found: Factorization) -> None:
@@ -87,7 +88,7 @@ def choice_in_words(model: Any) -> str:
 
 @contextmanager
 def choosing(model: Any, X: Any) -> Iterator[None]:
-    """Choose the number of components where it is "auto"; what fails inside leaves everything as it was."""
+    """Choose the number of components where it is "auto" or None; what fails inside leaves everything as it was."""
     before = dict(vars(model))
     own = [] if model._sized_by is None else [f"{model._sized_by[0]}_"]
     for name in ["selection_", "likelihood_", *own]:
@@ -95,6 +96,9 @@ def choosing(model: Any, X: Any) -> Iterator[None]:
     try:
         if is_auto(model):
             choose(model, X)
+        elif own and getattr(model, model._sized_by[0]) is None:
+            most = most_components(model._observed(X).mode_shape)
+            setattr(model, own[0], max(min(USUAL, most), model._least_size()))
         yield
     except BaseException:
         vars(model).clear()
@@ -185,8 +189,13 @@ def said_if_interrupted(name: str) -> Iterator[None]:
         ) from None
 
 
+def most_components(shape: tuple[int, ...]) -> int:
+    """How many components have no more entries than data of this shape have cells; at least one."""
+    return max(math.prod(shape) // sum(shape), 1)
+
+
 def candidates(shape: tuple[int, ...]) -> list[int]:
-    """Numbers of components to choose from, for data of this shape: no model has more entries than there are cells."""
-    most = max(math.prod(shape) // sum(shape), 1)
+    """Numbers of components to choose from, for data of this shape."""
+    most = most_components(shape)
     few = () if most >= MANY else FEWER
     return [n for n in (*few, *CANDIDATES) if n <= most]

@@ -62,7 +62,8 @@ class DynamicModel(FactorizationEstimator):
     those that a regular series lacks are added as masked ones; a warning names them.
 
     Args:
-        n_components: number of components K at most, or "auto", as for ``TopicModel``.
+        n_components: number of components K at most, or "auto", as for ``TopicModel``. None is 10, or as many as have
+            no more parameters than the data have cells: with two series, one.
         modes: names of the data's axes; by default time and item, or time, mode1, mode2, ...
         time: the axis of time, by its name among modes or its number; None is the one called "time", or the first.
         steady: whether all steps have the same volume. If not, each has one of its own, independent of its neighbours,
@@ -89,7 +90,7 @@ class DynamicModel(FactorizationEstimator):
             "level_persistence".
     """
 
-    n_components: Annotated[int | str, WholeOrAuto()] = 10
+    n_components: Annotated[int | str | None, WholeOrAuto(none=True)] = None
     _: KW_ONLY
     modes: Sequence[str] | None = None
     time: str | int | None = None
