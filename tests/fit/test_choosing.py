@@ -91,7 +91,7 @@ def test_a_number_that_was_chosen_is_saved_and_the_comparison_is_not(data, chose
 
 @pytest.mark.parametrize(
     ("shape", "background", "number"),
-    [((40, 2), False, 1), ((40, 2), True, 2), ((40, 1), False, 1), ((30, 8), False, 6), ((30, 30), False, 10)],
+    [((40, 2), False, 2), ((40, 1), False, 1), ((40, 1), True, 2), ((12, 2, 4), False, 8), ((9, 30), False, 10)],
 )
 def test_a_dynamic_model_of_few_series_has_few_components(shape, background, number, tmp_path):
     data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(5.0, shape), 0.2)

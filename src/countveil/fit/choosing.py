@@ -18,7 +18,6 @@ from countveil.selection.compare import compare_quickly, with_scores
 
 IN_WORDS = {"global": "one dispersion", "column": "dispersion by column", "row": "dispersion by row"}
 CHOSEN = "chosen"  # what a file calls what was chosen, and what came next, in words
-USUAL = 10  # components where nothing is said, or as many as data allow
 CANDIDATES = 5, 10, 20, 50, 100
 FEWER = 1, 2, 3  # besides, of data that do not allow ``MANY``
 MANY = 50
@@ -97,8 +96,7 @@ def choosing(model: Any, X: Any) -> Iterator[None]:
         if is_auto(model):
             choose(model, X)
         elif own and getattr(model, model._sized_by[0]) is None:
-            most = most_components(model._observed(X).mode_shape)
-            setattr(model, own[0], max(min(USUAL, most), model._least_size()))
+            setattr(model, own[0], model._usual_size(model._observed(X).mode_shape))
         yield
     except BaseException:
         vars(model).clear()
@@ -189,13 +187,8 @@ def said_if_interrupted(name: str) -> Iterator[None]:
         ) from None
 
 
-def most_components(shape: tuple[int, ...]) -> int:
-    """How many components have no more entries than data of this shape have cells; at least one."""
-    return max(math.prod(shape) // sum(shape), 1)
-
-
 def candidates(shape: tuple[int, ...]) -> list[int]:
-    """Numbers of components to choose from, for data of this shape."""
-    most = most_components(shape)
+    """Numbers of components to choose from, for data of this shape: no model has more entries than there are cells."""
+    most = max(math.prod(shape) // sum(shape), 1)
     few = () if most >= MANY else FEWER
     return [n for n in (*few, *CANDIDATES) if n <= most]

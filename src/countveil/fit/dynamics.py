@@ -1,5 +1,6 @@
 """DynamicModel: components of counts over time, only ever seen through noise."""
 
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY
@@ -43,6 +44,7 @@ from countveil.privacy import Release
 AXES = "abcdefghij"
 ACTIVITY = "activity"  # the factor over time
 LEVEL = "level"  # the factor of every cell
+USUAL = 10  # components
 BACKGROUND = 1.0  # concentration of the component that is spread over all things
 TRY_LEVELS = "Try levels=True (--levels)."
 UNDATED = "Time steps are in the order of the data, because their labels are not dates"
@@ -62,8 +64,8 @@ class DynamicModel(FactorizationEstimator):
     those that a regular series lacks are added as masked ones; a warning names them.
 
     Args:
-        n_components: number of components K at most, or "auto", as for ``TopicModel``. None is 10, or as many as have
-            no more parameters than the data have cells: with two series, one.
+        n_components: number of components K at most, or "auto", as for ``TopicModel``. None is 10, or as many as
+            there are series if those are fewer.
         modes: names of the data's axes; by default time and item, or time, mode1, mode2, ...
         time: the axis of time, by its name among modes or its number; None is the one called "time", or the first.
         steady: whether all steps have the same volume. If not, each has one of its own, independent of its neighbours,
@@ -189,6 +191,11 @@ class DynamicModel(FactorizationEstimator):
 
     def _least_size(self) -> int:
         return 2 if self.background else 1
+
+    def _usual_size(self, shape: tuple[int, ...]) -> int:
+        """Components where none are given: each series can have one of its own."""
+        n_series = math.prod(shape) // shape[self._time(len(shape))]
+        return max(min(USUAL, n_series), self._least_size())
 
     def _spec(self, n_modes: int) -> Spec:
         if n_modes > len(AXES):
