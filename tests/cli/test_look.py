@@ -45,6 +45,14 @@ def test_noise_has_a_parameter_that_only_its_publisher_knows(here):
     assert said.strip().endswith("--mechanism gaussian --sigma SIGMA")
 
 
+def test_a_list_of_events_leaves_out_zeros(here):
+    (here / "t.csv").write_text("quarter,state,deaths\n2002Q1,A,1\n2002Q1,B,1\n2002Q2,A,1\n2002Q3,C,4\n")
+    found = json.loads(run("look", "t.csv", "--json").stdout)
+    asked = "5 cells without a row: zeros (--background 0) or never reported (--background missing)? "
+    assert asked + "The command states 0." in found["questions"]
+    assert "5 cells without a row (0)." in run(*shlex.split(found["command"])[1:]).stdout
+
+
 def test_what_is_stated_is_in_the_command(here):
     (here / "my table.csv").write_text("made up\nplace,a\nAda,12\nBo,15\n")
     found = json.loads(run("look", "my table.csv", "--skip", "1", "--json").stdout)

@@ -55,6 +55,8 @@ SHOWS_COUNTS = ("suppression", "interval")
 """Mechanisms whose numbers are counts."""
 HIDES = (*SHOWS_COUNTS, "thresholded")
 """Mechanisms that give some counts no report."""
+AS_SHOWN = ["--mechanism", "interval", "--lower", "0", "--upper", "inf"]
+"""Options by which numbers are the counts, and nothing is known of others."""
 
 
 class Lattice(NamedTuple):
@@ -300,7 +302,11 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         protection = with_sigma(protection, others, known, n_absent)
     if n_absent > 0 and "thresholded" not in protection:
         without = f"{amount(n_absent, 'cell')} without a row"
-        if stated_rule(protection).partition(" ")[0] in HIDES:
+        # Where 1 is the most frequent count and none is 0, events were listed: nothing small is hidden.
+        often = Counter(counts.tolist()).most_common(2)
+        are_listed = protection == AS_SHOWN and often[0][0] == 1 and len({n for _, n in often}) == len(often)
+        are_listed &= not (counts == 0).any()
+        if stated_rule(protection).partition(" ")[0] in HIDES and not are_listed:
             questions.append(
                 f"{without}: zeros (--background 0), never reported (--background missing), or hidden, as the command "
                 "reads them?"
@@ -701,4 +707,4 @@ def suggested(
         noise = ["two-sided-geometric", "--alpha", "ALPHA"] if whole else ["gaussian", "--sigma", "SIGMA"]
         return questions, ["--mechanism", *noise]
     questions.append("No sign of rounding or hiding: are these the counts themselves?")
-    return questions, ["--mechanism", "interval", "--lower", "0", "--upper", "inf"]  # numbers are the counts
+    return questions, AS_SHOWN
