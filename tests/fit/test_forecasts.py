@@ -1,7 +1,5 @@
 """Forecasts: labels that go on, and counts that hold what comes as often as they say."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -274,10 +272,18 @@ def test_estimates_have_the_counts_for_their_mean_and_their_variance(alpha):
 
 
 def test_hidden_counts_have_no_estimate():
-    noise = SimpleNamespace(unbiased=False, in_words=lambda level: "Suppressed(1, 9)")
-    data = SimpleNamespace(noise=noise, cell_level=1.0)
+    shown = np.array([[12.0, 30.0], [np.nan, 11.0]])
+    data = cv.Reports(shown, cv.mechanisms.Suppression(10))
     with pytest.raises(ValueError, match="data must have reports with an unbiased estimate of each count"):
         estimates_of(data)
+
+
+def test_counts_that_are_all_shown_are_estimates_whatever_the_rule():
+    shown = np.array([[12.0, 0.0, 30.0], [25.0, 11.0, 40.0]])
+    masked = np.array([[False, False, True], [False, False, False]])
+    found, variance = estimates_of(cv.Reports(shown, cv.mechanisms.Suppression(10), mask=masked))
+    np.testing.assert_array_equal(found, np.where(masked, np.nan, shown))
+    assert (variance[~masked] == 0.0).all()
 
 
 def perfect(truth, axis):

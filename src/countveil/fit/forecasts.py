@@ -19,7 +19,7 @@ from countveil.fit.time_labels import continued
 from countveil.inference import posterior as posteriors
 from countveil.inference.identify import SMALLEST
 from countveil.kernels.entries import MASKED
-from countveil.kernels.report_kernels import GUESS
+from countveil.kernels.report_kernels import GUESS, LEAST, MOST
 from countveil.laws.counts import Likelihood, Parameters
 from countveil.laws.noise import AnyMechanismNoise
 from countveil.models.factorization import Factorization
@@ -293,15 +293,19 @@ def estimates_of(data: Observations) -> tuple[np.ndarray, np.ndarray]:
     """Unbiased estimates of the counts by their reports, NaN where masked, and their variances, over the data's axes.
 
     Raises:
-        ValueError: reports that have no unbiased estimate, such as hidden counts.
+        ValueError: reports that have no unbiased estimate, such as hidden counts, among those that were seen.
     """
-    if not data.noise.unbiased:
+    rows, columns = (each.ravel() for each in np.indices(data.shape))
+    reports, level = data.cells(rows, columns)
+    shows_all = False
+    if isinstance(data.noise, AnyMechanismNoise):
+        seen = data.noise.kernel.whole_cj[reports[reports != MASKED]]
+        shows_all = bool((seen[:, LEAST] == seen[:, MOST]).all())  # as where no count in reach of the rule was hidden
+    if not (data.noise.unbiased or shows_all):
         raise ValueError(
             "data must have reports with an unbiased estimate of each count to compare forecasts, got "
             f"{data.noise.in_words(data.cell_level)}: compare models by held-out reports instead (cv.compare)"
         )
-    rows, columns = (each.ravel() for each in np.indices(data.shape))
-    reports, level = data.cells(rows, columns)
     if isinstance(data.noise, AnyMechanismNoise):
         found = data.noise.kernel.real_cj[np.maximum(reports, 0), GUESS]
     else:
