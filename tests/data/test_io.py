@@ -46,6 +46,25 @@ def test_matrix_market(tmp_path, container):
 
 
 @pytest.mark.parametrize(
+    ("text", "axes"),
+    [
+        ("country,week,deaths\nA,w1,5\nA,w2,7\nB,w1,5\n", "a row for each 'country' and a column for each 'week'"),
+        ("year,month,births\n2000,1,51\n2000,2,62\n2001,1,51\n2001,2,70\n", "'year' and a column for each 'month'"),
+    ],
+)
+def test_a_row_for_each_cell_is_refused_and_no_count_is_shown(csv_file, text, axes):
+    path = csv_file(text)
+    with pytest.raises(ValueError, match="must have a row for each record, got what looks like a row for") as refused:
+        read_counts(path)
+    assert axes in str(refused.value)
+    assert not re.search("51|62|70|5|7", str(refused.value).replace(str(path), ""))
+    header, *rows = text.splitlines()
+    if "year" in header:  # as the message says
+        counts = read_counts(csv_file("\n".join(["record," + header, *(f"r{n},{row}" for n, row in enumerate(rows))])))
+        assert counts.column_labels == ["year", "month", "births"]
+
+
+@pytest.mark.parametrize(
     "text",
     [",a,b,c\nx,0,2,1\ny,4,0,3\n", "name,a,b,c\r\nx,0,2,1\r\ny,4,0,3\r\n", '﻿"", a ,b,c\n\nx,0,2.0,1\ny ,4,0,3e0'],
 )

@@ -22,6 +22,7 @@ import scipy.sparse as sp
 
 from countveil.data.frames import cells_of_coordinates
 from countveil.data.matrices import annotated_parts
+from countveil.data.tables.axes import MOST_COLUMNS, long_axes
 from countveil.data.tables.total_lines import refuse_totals
 from countveil.privacy._archive import packed_otherwise, too_much
 from countveil.privacy._counts import reads_as_number
@@ -73,6 +74,7 @@ def read_counts(
     ``row_labels``, or else in the first one if its header cell is empty or none of its cells is a number.
 
     A column of a .csv with the name of a saved index is refused; one that looks like an index or an id is warned of.
+    A .csv that looks like a table with a row for each cell is refused, unless ``row_labels`` is given.
     An LDA-C or SVMlight file without a vocabulary is warned of, too, since it does not state its number of columns.
     Rows and columns that are totals of others are refused, unless ``with_totals``.
 
@@ -86,8 +88,8 @@ def read_counts(
     Raises:
         FileNotFoundError: no such file.
         ValueError: an unknown extension, a file that cannot be read, no matrix in it, a header of numbers, an index
-            among the counts, totals among the counts, a vocabulary of another length, more rows than ``n_rows``, or an
-            argument for another kind of file.
+            among the counts, totals among the counts, a row for each cell, a vocabulary of another length, more rows
+            than ``n_rows``, or an argument for another kind of file.
     """
     path = Path(path)
     extension = "".join(path.suffixes[-2:] if path.suffix == ".gz" else path.suffixes[-1:]).lower()
@@ -281,6 +283,8 @@ def _read_csv(path: Path, header: bool, row_labels: str | None) -> CountTable:
         raise ValueError(f"{path} must hold at least one column of counts, got row labels only")
     if names is not None:
         _check_header(path, [names[column] for column in kept])
+        if row_labels is None:
+            _refuse_long(path, names, body)
     values = [
         [_count(path, row[column], number, names[column] if names else column + 1) for column in kept]
         for number, row in enumerate(body, start=1)
@@ -352,6 +356,21 @@ def _check_header(path: Path, names: list[str]) -> None:
         raise ValueError(
             f"{path} must name every column of counts in its header row, got an empty cell; name it, or pass "
             "--no-header if the first row is a record"
+        )
+
+
+def _refuse_long(path: Path, names: list[str], body: list[list[str]]) -> None:
+    """Refuse a table with a row for each cell, since numbers that name a cell would be taken for counts."""
+    if len(names) > MOST_COLUMNS or len(set(names)) < len(names):
+        return
+    axes, value, _ = long_axes({name: [row[column].strip() for row in body] for column, name in enumerate(names)})
+    if value is not None:
+        first, *others = map(repr, axes)
+        raise ValueError(
+            f"{path} must have a row for each record, got what looks like a row for each cell, with counts in "
+            f"{value!r}: make a row for each {first} and a column for each {' and '.join(others)}, zeros included, "
+            "with cv.count_table or as a pivot table; if all its numbers are counts, put a column of row labels "
+            "before them"
         )
 
 
