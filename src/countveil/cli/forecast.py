@@ -57,6 +57,7 @@ def forecast(
     import numpy as np
 
     from countveil.common.files import write_csv
+    from countveil.data.tables.text import amount
     from countveil.fit import DynamicModel
 
     model = DynamicModel.load(fit)
@@ -76,7 +77,7 @@ def forecast(
         say(f"No intervals: {model._reader.why_no_intervals}.")
     if warning := warning_of(judged, "forecasts"):
         say(warning, err=True)
-    say(f"Wrote {output}: {len(table):,} cells in {steps} time steps.")
+    say(f"Wrote {output}: {amount(len(table), 'cell')} in {amount(steps, 'time step')}.")
     return result
 
 
