@@ -706,5 +706,8 @@ def suggested(
         )
         noise = ["two-sided-geometric", "--alpha", "ALPHA"] if whole else ["gaussian", "--sigma", "SIGMA"]
         return questions, ["--mechanism", *noise]
-    questions.append("No sign of rounding or hiding: are these the counts themselves?")
+    questions.append(
+        "No sign of rounding or hiding: are these the counts themselves? The command takes the numbers as they are; "
+        "countveil privatize adds noise to counts."
+    )
     return questions, AS_SHOWN
