@@ -1,4 +1,5 @@
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -349,8 +350,17 @@ def test_what_may_be_no_count_is_asked_for(here, text, question):
     assert not any(asked.startswith("No cells in") for asked in questions_of("r,a\nA,5\nB,\nC,12\n"))
     usual = questions_of("r,a,b\n0-4,5,13\n5-9,12,27\n")
     (said,) = usual
-    assert said.startswith("No sign of rounding or hiding: are these the counts themselves? The command takes the nu")
-    assert said.endswith("; countveil privatize adds noise to counts.")
+    assert said.startswith("No sign of rounding or hiding: are these the counts themselves? If none is hidden, state ")
+
+
+def test_numbers_that_are_the_counts_are_read_without_noise(here):
+    (here / "t.csv").write_text("year,a,b\n2001,5,13\n2002,12,27\n2003,0,4\n")
+    found = json.loads(run("look", "t.csv", "--json").stdout)
+    (stated, replaced) = re.search(
+        "state (--alpha 0), no noise, in place of (--.* inf)", found["questions"][0]
+    ).groups()
+    command = found["command"].replace(replaced, stated)
+    assert "there is no noise" in run(*shlex.split(command)[1:]).stdout
 
 
 def test_numbers_that_are_not_whole_do_not_bound_hidden_counts(here):

@@ -707,7 +707,7 @@ def suggested(
         noise = ["two-sided-geometric", "--alpha", "ALPHA"] if whole else ["gaussian", "--sigma", "SIGMA"]
         return questions, ["--mechanism", *noise]
     questions.append(
-        "No sign of rounding or hiding: are these the counts themselves? The command takes the numbers as they are; "
-        "countveil privatize adds noise to counts."
+        "No sign of rounding or hiding: are these the counts themselves? If none is hidden, state --alpha 0, no noise, "
+        "in place of --mechanism interval --lower 0 --upper inf. countveil privatize adds noise to counts."
     )
     return questions, AS_SHOWN
