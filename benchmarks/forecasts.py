@@ -24,10 +24,16 @@ are best for the held-back counts, which nobody knows, and "a year before" takes
 numbers, in bursts.
 
 ``--rolling`` has real and simulated series instead, whose last steps are forecast from several origins, twelve steps
-ahead (four for mail), by models with and without volumes, levels and seasons and by rules of thumb. Errors are
-differences of medians from the true counts, one step ahead and over all steps: root mean squared, and mean absolute,
-which medians are chosen for. Scores are log predictive probabilities per cell. A rule's score is that of a negative
-binomial law, whose numbers predict best the last steps seen.
+ahead (four for series of at most 60 steps), by models with and without volumes, levels and seasons and by rules of
+thumb. Errors are differences of medians from the true counts, one step ahead and over all steps: root mean squared, and
+mean absolute, which medians are chosen for. Scores are log predictive probabilities per cell. A rule's score is that of
+a negative binomial law, whose numbers predict best the last steps seen.
+
+Three more series are forecast if FOLDER/public holds their files, all CC BY 4.0: weekly deaths in twelve countries
+(COUNTRY_weekly_deaths.csv for those in COUNTRIES, from output-data/historical-deaths of
+github.com/TheEconomist/covid-19-excess-deaths-tracker, commit 34dbd4e3), and from github.com/fivethirtyeight/data,
+commit fcf572c4, births in the US by month and weekday (births/US_births_2000-2014_SSA.csv) and police officers who died
+on duty, by quarter and state (police-deaths/all_data.csv).
 """
 
 import argparse
@@ -38,6 +44,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 import countveil as cv
@@ -55,8 +62,10 @@ MOST = 200  # draws of a forecast
 MONTHS = 38  # of Enron's mail; there is little afterwards
 MOST_MONTHS = 44  # that there are
 AHEAD = 4  # months to come
+SHORT = 60  # steps of a series of which no more are forecast
 MASKED = 14, 4  # steps of Enron's mail that are masked, so many before the steps to come
 RULES = {"last value": 1, "mean of three": 3, "last season": 0}  # steps that they take, or a season
+COUNTRIES = "cyprus estonia iceland ireland latvia lithuania luxembourg malta montenegro new_zealand norway slovenia"
 PAST = 0, 1, 8  # counts of a pair before the steps to come, from which parts of a forecast's score begin
 
 
@@ -305,7 +314,8 @@ def series(folder):
     walks = np.cumsum(0.2 * rng.standard_normal((80, 20)), axis=0) + 0.5 * rng.standard_normal(20)
     phase = np.arange(84)[:, None] / 12 + rng.random(20)
     seasons = rng.gamma(2.0, 10.0, 20) * np.exp(0.8 * np.cos(2.0 * np.pi * phase))
-    return {
+    found = public(folder / "public") if (folder / "public").is_dir() else {}
+    return found | {
         "measles by state": (np.load(disease / "measles_germany_state_weekly.npz")["count"], 52, 5),
         "measles by district": (np.load(disease / "measles_weser_ems_weekly.npz")["count"], 52, 5),
         "influenza and meningitis": (cases[:, 1:], 52, 2),
@@ -314,6 +324,32 @@ def series(folder):
         "mail, 30 people": (np.moveaxis(mail, -1, 0), 12, 8),
         "simulated random walks": (rng.poisson(np.minimum(20.0 * np.exp(walks), 1e4)), 0, 8),
         "simulated seasons": (rng.poisson(seasons), 12, 8),
+    }
+
+
+def public(folder):
+    """The same of public files, as they are downloaded."""
+    weekly = pd.concat([pd.read_csv(folder / f"{name}_weekly_deaths.csv") for name in COUNTRIES.split()])
+    weekly = weekly[weekly["year"].between(2015, 2019)]
+    births = pd.read_csv(folder / "US_births_2000-2014_SSA.csv")
+    officers = pd.read_csv(folder / "all_data.csv")
+    died = pd.to_datetime(officers["eow"].str[5:], format="%A, %B %d, %Y").rename("quarter")
+    state = officers["dept"].str[-2:].rename("state")
+    kept = died.between("2002-01-01", "2015-12-31") & ~officers["cause"].str.contains("9/11")
+    kept &= ~officers["person"].str.match(r"K9 (?!Officer)") & ~state.isin("US TR PR VI GU RR AS".split())
+    by_quarter = officers[kept].groupby([died[kept].dt.to_period("Q"), state[kept]]).size()
+    return {
+        "deaths by week": (
+            weekly.pivot(index="start_date", columns="country", values="total_deaths").to_numpy(),
+            52,
+            5,
+        ),
+        "births by month": (
+            births.groupby(["year", "month", "day_of_week"])["births"].sum().unstack().to_numpy(),
+            12,
+            3,
+        ),
+        "officers by quarter": (by_quarter.unstack(fill_value=0).to_numpy(), 4, 5),
     }
 
 
@@ -332,7 +368,7 @@ def rolling(options):
     for name, (values, season, components) in series(options.folder).items():
         if options.corpus and not any(each in name for each in options.corpus):
             continue
-        counts, ahead = np.asarray(values, dtype=np.int64), 12 if len(values) > MOST_MONTHS else AHEAD
+        counts, ahead = np.asarray(values, dtype=np.int64), 12 if len(values) > SHORT else AHEAD
         step = 12 if ahead == 12 else 2
         fewest = len(counts) - ahead - step * (options.origins - 1)
         for level in (None, *options.levels):

@@ -57,6 +57,8 @@ HIDES = (*SHOWS_COUNTS, "thresholded")
 """Mechanisms that give some counts no report."""
 AS_SHOWN = ["--mechanism", "interval", "--lower", "0", "--upper", "inf"]
 """Options by which numbers are the counts, and nothing is known of others."""
+NO_NOISE = ["--alpha", "0"]
+"""Options by which numbers are the counts, where there are no others."""
 
 
 class Lattice(NamedTuple):
@@ -334,6 +336,9 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         question, of_totals = suggested_totals(totals, protection, background, bool(some_open))
         questions.append(question)
         options += of_totals
+    some_hidden = hidden or tally[HIDDEN] or tally[INTERVAL] or (n_absent > 0 and "--background" not in options)
+    if protection == AS_SHOWN and not some_hidden and options[-2:] != ["--totals-in-table", "use"]:
+        protection = NO_NOISE
     layout = "typed columns" if given.layout is None else given.layout.describe()
     return Look(
         path, layout, axes if value is not None else None, value, levels,
@@ -707,7 +712,6 @@ def suggested(
         noise = ["two-sided-geometric", "--alpha", "ALPHA"] if whole else ["gaussian", "--sigma", "SIGMA"]
         return questions, ["--mechanism", *noise]
     questions.append(
-        "No sign of rounding or hiding: are these the counts themselves? If none is hidden, state --alpha 0, no noise, "
-        "in place of --mechanism interval --lower 0 --upper inf. countveil privatize adds noise to counts."
+        "No sign of rounding or hiding: are these the counts themselves? countveil privatize adds noise to counts."
     )
     return questions, AS_SHOWN
