@@ -16,7 +16,7 @@ from countveil.kernels.random import binomial, digamma, fill_uniforms
 FEW = 16
 SEVERAL = 16
 FIRST_JUMP = 64  # up to here every unit of a count is visited
-MOST_VISITED = 10_000  # units that are visited one by one, before bursts are drawn in blocks
+MANY, OFTEN = 500, 6.0  # counts and shapes above which bursts are drawn in blocks
 ALL_BEGIN = 1e100  # shape above which every unit of a count begins a burst
 SMALLEST_UNIFORM = 2.0**-54  # below all uniforms but 0
 
@@ -96,9 +96,9 @@ def draw_bursts(n, s, rng):
 
     The work does not grow with the count: rare bursts are found by inversion, frequent ones are drawn in blocks.
     """
-    one_by_one = min(n, max(FIRST_JUMP, int(min(8.0 * s, float(n)))))
-    if one_by_one > MOST_VISITED:
+    if n > MANY and s > OFTEN:
         return 1 + draw_bursts_in_blocks(n, min(s, ALL_BEGIN), rng)
+    one_by_one = min(n, max(FIRST_JUMP, int(min(8.0 * s, float(n)))))
     bursts = min(n, 1)
     for i in range(1, one_by_one):
         if rng.random() * (s + i) < s:
