@@ -11,6 +11,7 @@ from countveil.fit import choosing
 from countveil.fit.choosing import candidates
 from countveil.report.baselines import naive_fit
 from countveil.selection import Comparison
+from countveil.selection.candidates import candidates_of
 from tests.joint import fitted, short_choices
 
 pytestmark = pytest.mark.long
@@ -104,6 +105,18 @@ def test_a_dynamic_model_of_few_series_has_few_components(shape, background, num
     assert choosing.own_choice(again)["n_components"] == number
     with pytest.raises(ValueError, match="n_components must be a number, got None: only fit chooses one"):
         choosing.size_of(clone(fit))
+
+
+def test_a_dynamic_model_is_compared_with_its_usual_components():
+    data = cv.PrivatizedCounts(np.random.default_rng(1).poisson(5.0, (12, 3)), 0.2)
+    models = {"usual": cv.DynamicModel(), "steady": cv.DynamicModel(steady=True), "one": cv.DynamicModel(1)}
+    found = candidates_of(data, models, QUICK)
+    assert [each.model.n_components for each in found] == [None, None, 1]
+    assert found[0].facts == candidates_of(data, [cv.DynamicModel(3)], QUICK)[0].facts.replace(
+        '"n_components": 3', '"n_components": null'
+    )
+    table = cv.compare(data, models, draws=4, tune=4, seed=1, progress=False).table
+    assert sorted(table["model"]) == ["one", "steady", "usual"]
 
 
 @pytest.mark.parametrize(

@@ -87,7 +87,7 @@ def choice_in_words(model: Any) -> str:
 
 @contextmanager
 def choosing(model: Any, X: Any) -> Iterator[None]:
-    """Choose the number of components where it is "auto" or None; what fails inside leaves everything as it was."""
+    """Choose the number of components where it is "auto"; what fails inside leaves everything as it was."""
     before = dict(vars(model))
     own = [] if model._sized_by is None else [f"{model._sized_by[0]}_"]
     for name in ["selection_", "likelihood_", *own]:
@@ -95,8 +95,6 @@ def choosing(model: Any, X: Any) -> Iterator[None]:
     try:
         if is_auto(model):
             choose(model, X)
-        elif own and getattr(model, model._sized_by[0]) is None:
-            setattr(model, own[0], model._usual_size(model._observed(X).mode_shape))
         yield
     except BaseException:
         vars(model).clear()

@@ -131,6 +131,8 @@ class DynamicModel(FactorizationEstimator):
             warnings.warn(note, stacklevel=3)
         axis = self._time(len(data.mode_shape))
         self._season = season_of(self.season, data.labels[axis], self.day_first)
+        if self.n_components is None:
+            self.n_components_ = self._usual_size(data.mode_shape)
         if self.levels and data.totals is not None:
             raise ValueError(
                 f"levels must be False for data with known totals, got True with {data.totals.size}: leave out levels "
