@@ -53,6 +53,21 @@ def test_a_list_of_events_leaves_out_zeros(here):
     assert "5 cells without a row (0)." in run(*shlex.split(found["command"])[1:]).stdout
 
 
+@pytest.mark.parametrize(
+    ("total", "options"),
+    [
+        (2, "--background 0 --totals-in-table drop --alpha 0"),
+        (5, "--totals-in-table use --mechanism interval --lower 0 --upper inf"),  # so cells without a row are not zeros
+    ],
+)
+def test_totals_show_whether_a_list_of_events_is_complete(here, total, options):
+    rows = "q,s,n\n2002,A,1\n2002,B,1\n2003,A,1\n2004,C,2\n"
+    (here / "t.csv").write_text(f"{rows}2002,Total,{total}\n2003,Total,1\n2004,Total,2\n")
+    command = json.loads(run("look", "t.csv", "--json").stdout)["command"]
+    assert command.endswith(f"--long q,s --value n {options}")
+    assert "Wrote t.npz: 3 x 3 reports" in run(*shlex.split(command)[1:]).stdout
+
+
 def test_what_is_stated_is_in_the_command(here):
     (here / "my table.csv").write_text("made up\nplace,a\nAda,12\nBo,15\n")
     found = json.loads(run("look", "my table.csv", "--skip", "1", "--json").stdout)

@@ -304,10 +304,11 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         protection = with_sigma(protection, others, known, n_absent)
     if n_absent > 0 and "thresholded" not in protection:
         without = f"{amount(n_absent, 'cell')} without a row"
-        # Where 1 is the most frequent count and none is 0, events were listed: nothing small is hidden.
+        # Where 1 is the most frequent count and none is 0, events were listed: nothing small is hidden, unless totals
+        # are larger than what is shown.
         often = Counter(counts.tolist()).most_common(2)
         are_listed = protection == AS_SHOWN and often[0][0] == 1 and len({n for _, n in often}) == len(often)
-        are_listed &= not (counts == 0).any()
+        are_listed &= not (counts == 0).any() and (not totals.levels or totals.are_sums)
         if stated_rule(protection).partition(" ")[0] in HIDES and not are_listed:
             questions.append(
                 f"{without}: zeros (--background 0), never reported (--background missing), or hidden, as the command "
@@ -331,8 +332,8 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
     questions += asked
     if totals.levels:
         unread_cells = hidden or tally[HIDDEN] or tally[MASKED] or tally[INTERVAL]
-        some_open = unread_cells or "--absent" in protection or n_absent > 0
         background = options[options.index("--background") + 1] if "--background" in options else None
+        some_open = unread_cells or "--absent" in protection or (n_absent > 0 and background != "0")
         question, of_totals = suggested_totals(totals, protection, background, bool(some_open))
         questions.append(question)
         options += of_totals
