@@ -54,6 +54,17 @@ def test_a_list_of_events_leaves_out_zeros(here):
 
 
 @pytest.mark.parametrize(
+    ("counts", "listed"), [("1114", True), ("1111", True), ("3353", False), ("1122", False), ("1102", False)]
+)
+def test_a_list_of_events_has_mostly_ones_and_no_zeros(here, counts, listed):
+    cells = zip(["2002,A", "2002,B", "2003,A", "2004,C"], counts, strict=True)
+    (here / "t.csv").write_text("q,s,n\n" + "".join(f"{cell},{count}\n" for cell, count in cells))
+    found = json.loads(run("look", "t.csv", "--json").stdout)
+    assert ("--background 0 --alpha 0" in found["command"]) == listed
+    assert any("or hidden, as the command reads them?" in asked for asked in found["questions"]) != listed
+
+
+@pytest.mark.parametrize(
     ("total", "options"),
     [
         (2, "--background 0 --totals-in-table drop --alpha 0"),

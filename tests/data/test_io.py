@@ -64,6 +64,11 @@ def test_a_row_for_each_cell_is_refused_and_no_count_is_shown(csv_file, text, ax
         assert counts.column_labels == ["year", "month", "births"]
 
 
+def test_columns_that_are_counts_are_read_if_row_labels_are_named(csv_file):
+    path = csv_file("place,week,deaths\nA,1,5\nA,2,7\nB,1,5\n")
+    assert read_counts(path, row_labels="place").column_labels == ["week", "deaths"]
+
+
 @pytest.mark.parametrize(
     "text",
     [",a,b,c\nx,0,2,1\ny,4,0,3\n", "name,a,b,c\r\nx,0,2,1\r\ny,4,0,3\r\n", '﻿"", a ,b,c\n\nx,0,2.0,1\ny ,4,0,3e0'],
