@@ -64,12 +64,12 @@ class DynamicModel(FactorizationEstimator):
     those that a regular series lacks are added as masked ones; a warning names them.
 
     Args:
-        n_components: number of components K at most, or "auto", as for ``TopicModel``. None is 10, or as many as
-            there are series if those are fewer.
+        n_components: number of components K at most, or "auto", as for ``TopicModel``. None is 10, or the number
+            of series if that is smaller, but at least 2 with a background.
         modes: names of the data's axes; by default time and item, or time, mode1, mode2, ...
         time: the axis of time, by its name among modes or its number; None is the one called "time", or the first.
-        steady: whether all steps have the same volume. If not, each has one of its own, independent of its neighbours,
-            and how much volumes differ is learned.
+        steady: whether all steps have the same volume. If not, each has its own, independent of its neighbours, and
+            how much volumes differ is learned.
         day_first: whether dates such as 1/2/2020 begin with the day; None if the labels show it.
         season: after how many steps the year, or another cycle, begins again: 12 for months. Each component then has a
             factor for each step of the season, whose mean is about one. "auto" finds it in dates: 7 days, or the weeks
