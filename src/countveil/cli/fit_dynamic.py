@@ -65,7 +65,7 @@ def fit_dynamic(
         typer.Option(
             "--steady",
             rich_help_panel=MODEL,
-            help="All time steps have the same volume [default: how much volumes differ is learned].",
+            help="Give all time steps the same volume [default: learn how much volumes differ].",
         ),
     ] = False,
     season: Annotated[

@@ -300,7 +300,7 @@ def estimates_of(data: Observations) -> tuple[np.ndarray, np.ndarray]:
     shows_all = False
     if isinstance(data.noise, AnyMechanismNoise):
         seen = data.noise.kernel.whole_cj[reports[reports != MASKED]]
-        shows_all = bool((seen[:, LEAST] == seen[:, MOST]).all())  # as where no count in reach of the rule was hidden
+        shows_all = bool((seen[:, LEAST] == seen[:, MOST]).all())  # as when the rule hid no count
     if not (data.noise.unbiased or shows_all):
         raise ValueError(
             "data must have reports with an unbiased estimate of each count to compare forecasts, got "

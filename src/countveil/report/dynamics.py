@@ -143,7 +143,7 @@ def draws_ahead(fit: DynamicModel, ahead: Forecast, label: object, along: str) -
 
 def fan_picture(fit: DynamicModel, ahead: Forecast, label: object, along: str) -> Picture:
     """Counts of one thing until now, and those that may come."""
-    alt = f"{along} {label}: expected counts of the steps before, and a fan chart of the forecast. A table has numbers."
+    alt = f"{along} {label}: expected counts of the steps before, and a fan chart of the forecast counts below."
     last = max(BEFORE, 3 * ahead.counts.sizes[fit.time_axis])
     return picture(lambda ax: forecast(fit, ahead, label, along=along, last=last, ax=ax), alt, 3.6, 2.7)
 

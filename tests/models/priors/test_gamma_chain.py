@@ -14,9 +14,9 @@ SHAPE = 4, 3
 PRIORS = {
     "steady": GammaChainPrior(1.5, True),
     "not steady": GammaChainPrior(1.5, False),
-    "season": GammaChainPrior(1.5, True, 3),
+    "season": GammaChainPrior(1.5, False, 3),
 }
-EVERY = [*PRIORS.values(), GammaChainPrior(1.5, False, 3)]
+EVERY = [*PRIORS.values(), GammaChainPrior(1.5, True, 3)]
 EXPOSURE = np.array([[1.0, 0.7, 0.4], [2.0, 0.5, 0.3], [0.0, 0.0, 0.0], [0.6, 0.6, 1.5]])
 SCALE = np.array([[1.0], [0.5], [2.0], [1.0]])  # reciprocals of known offsets
 OFFSET = 1.0 / SCALE[:, 0]

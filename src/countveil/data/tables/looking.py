@@ -713,6 +713,7 @@ def suggested(
         noise = ["two-sided-geometric", "--alpha", "ALPHA"] if whole else ["gaussian", "--sigma", "SIGMA"]
         return questions, ["--mechanism", *noise]
     questions.append(
-        "No sign of rounding or hiding: are these the counts themselves? countveil privatize adds noise to counts."
+        "No sign of rounding or hiding: are these the counts themselves? If they are confidential, countveil privatize "
+        "protects them."
     )
     return questions, AS_SHOWN

@@ -202,7 +202,7 @@ class GammaChainPrior(Prior):
             others = replace(self, season=None).reported(factor, hypers[:, :, : end - 1])
             return others | {"season": ((0, 1), seasons)}
         transition, sizes, rest = np.split(hypers, [k * k, k * k + k], axis=2)
-        volume = np.maximum(rest[:, :, 2:3] * rest[:, :, 5:], SMALLEST)
+        volume = rest[:, :, 2:3] * rest[:, :, 5:]
         found: Reported = {"transition": ((1, 1), transition.reshape(*lead, k, k)), "importance": ((1,), sizes)}
         found["immigration"] = ((), rest[:, :, 4])
         if self.steady:
