@@ -171,6 +171,10 @@ def test_files_that_are_no_tables_are_refused(here):
         ("t,a,b\nx,0,5\ny,7,0\nz,0,9\n", "--absent 0 --mechanism suppression --below 5 --hides-zero"),
         ("r,a,b\nA,..C,13\nB,12,27\nC,22,9\n", "--absent ..C --mechanism suppression --below 8 --hides-zero"),
         ("r,a,b\nA,[c],13\nB,12,27\nC,22,9\n", "--absent '[c]' --mechanism suppression --below 8 --hides-zero"),
+        (
+            "r;a;b\nA;12;.\nB;4;7\nC;3;9\nTotal;19;20\n",
+            "--missing . --totals-in-table use --mechanism interval --lower 0 --upper inf",
+        ),
         ("r,a,b\nA,-,13\nB,12,-\nC,0,5\n", "--zero - --alpha 0"),
         ("r,a,b\nA,,13\nB,12,1\nC,0,5\n", "--missing '' --mechanism interval --lower 0 --upper inf"),
         ("r,a,b\nA,x,13\nB,12,1\nC,0,5\n", "--missing x --mechanism interval --lower 0 --upper inf"),

@@ -75,7 +75,8 @@ def test_a_season_is_drawn_with_its_peak():
     fit = cv.DynamicModel(1, season=4, **QUICK).fit(cv.ExactCounts(yearly))
     alts = [each["alt"] for each in read(render(fit)).named("img")]
     [said] = [alt for alt in alts if alt.startswith("Seasonal factors")]
-    assert f"component 0 is highest in 3 ({fit.seasons()['factor'].max():.2f})" in said
+    factors = fit.seasons().set_index("season")["factor"]
+    assert f"component 0 is highest in 3 ({factors.max():.2f}), lowest in {factors.idxmin()}." in said
 
 
 def test_without_a_forecast_there_are_no_fans(fit):

@@ -47,7 +47,7 @@ class Whole(NamedTuple):
 
 
 class WholeOrAuto(NamedTuple):
-    """A whole number from ``least`` on, or "auto"; or None, where the data may decide."""
+    """A whole number from ``least`` on, or "auto"; with ``none`` also None, for a number by the data."""
 
     least: int = 1
     none: bool = False

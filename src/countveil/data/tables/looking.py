@@ -337,7 +337,7 @@ def look_at(path: Path, stated: Format = NOTHING_STATED, status: str | None = No
         question, of_totals = suggested_totals(totals, protection, background, bool(some_open))
         questions.append(question)
         options += of_totals
-    some_hidden = hidden or tally[HIDDEN] or tally[INTERVAL] or (n_absent > 0 and "--background" not in options)
+    some_hidden = hidden or tally[HIDDEN] or (n_absent > 0 and "--background" not in options)
     if protection == AS_SHOWN and not some_hidden and options[-2:] != ["--totals-in-table", "use"]:
         protection = NO_NOISE
     layout = "typed columns" if given.layout is None else given.layout.describe()
